@@ -1,0 +1,101 @@
+"""Opening the two DuckDB files: one writer at a time behind a lock file, readers that wait their turn, UTC everywhere.
+
+DuckDB lets no second process even read a file that is open for writing, so everything here opens late and closes early.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+from filelock import FileLock, Timeout
+
+from subconscious_pipeline.errors import StoreError, StoreLocked
+
+_LOCKED = ("Could not set lock", "different configuration", "Conflicting lock", "being used by another process")
+
+
+def _open(path: Path, read_only: bool, seconds: float) -> duckdb.DuckDBPyConnection:
+    deadline = time.monotonic() + seconds
+    pause = 0.01
+    while True:
+        try:
+            con = duckdb.connect(str(path), read_only=read_only)
+        except duckdb.Error as error:
+            if not any(mark in str(error) for mark in _LOCKED):
+                raise StoreError(f"{path} cannot be opened as a DuckDB file; move it away and run again, it will be rebuilt") from None
+            if time.monotonic() > deadline:
+                raise StoreLocked(f"{path} is in use by another process and was not released within {seconds:g} s; try again") from None
+            time.sleep(pause)
+            pause = min(pause * 2, 0.5)
+        else:
+            con.execute("SET TimeZone='UTC'; SET preserve_insertion_order=true")
+            return con
+
+
+def _migrate(con: duckdb.DuckDBPyConnection, path: Path, migrations: Sequence[str]) -> None:
+    con.execute("CREATE TABLE IF NOT EXISTS meta (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)")
+    row = con.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    version = int(row[0]) if row else 0
+    if version > len(migrations):
+        raise StoreError(f"{path} has schema version {version}, newer than this program knows ({len(migrations)}); update the program")
+    for script in migrations[version:]:
+        con.execute(script)
+    if version < len(migrations):
+        con.execute("INSERT OR REPLACE INTO meta VALUES ('schema', ?)", [str(len(migrations))])
+
+
+@contextmanager
+def writing(path: Path, lock: Path, migrations: Sequence[str], seconds: float = 60.0) -> Iterator[duckdb.DuckDBPyConnection]:
+    """One write transaction: lock, open, migrate, yield; commit at the end, roll back on any exception, close.
+
+    Raises:
+        StoreLocked: when the lock or the file is not free within `seconds`.
+        StoreError: when the file is no database or was written by a newer version.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(lock, timeout=seconds):
+            con = _open(path, read_only=False, seconds=seconds)
+            try:
+                con.execute("BEGIN")
+                _migrate(con, path, migrations)
+                yield con
+                con.execute("COMMIT")
+            except BaseException:
+                con.execute("ROLLBACK")
+                raise
+            finally:
+                con.close()
+    except Timeout:
+        raise StoreLocked(f"{lock} was not released within {seconds:g} s; is another run still writing? try again") from None
+
+
+@contextmanager
+def reading(path: Path, migrations: Sequence[str], seconds: float = 30.0) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A read-only connection. A file that does not exist yet reads as an empty store of the current schema.
+
+    Raises:
+        StoreLocked: when a writer keeps the file longer than `seconds`.
+        StoreError: when the file is no database, or of another schema version than this program's.
+    """
+    if not path.exists():
+        con = duckdb.connect(":memory:")
+        con.execute("SET TimeZone='UTC'")
+        _migrate(con, path, migrations)
+    else:
+        con = _open(path, read_only=True, seconds=seconds)
+    try:
+        row = con.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() if _has_meta(con) else None
+        if row is None or int(row[0]) != len(migrations):
+            raise StoreError(f"{path} has another schema version than this program; `subconscious run` brings it up to date")
+        yield con
+    finally:
+        con.close()
+
+
+def _has_meta(con: duckdb.DuckDBPyConnection) -> bool:
+    return con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'").fetchone() == (1,)

@@ -1,0 +1,84 @@
+"""The `conversations` table: which conversation speaks in which window, and the hash that tells whether a window has changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import duckdb
+
+# A message and a mail speak in the window they were sent in. A calendar event speaks where it changed and where it starts;
+# generated occurrences of an unchanged series do not (`speaks` is set on the first of a series only).
+_ROWS = """
+    SELECT source_type, source_ref, message_key AS key, content_hash, noise, sent_at AS moment FROM messages
+    UNION ALL
+    SELECT source_type, source_ref, email_key, content_hash, noise, sent_at FROM emails WHERE sent_at IS NOT NULL
+    UNION ALL
+    SELECT source_type, source_ref, event_key, content_hash, noise, start_at FROM calendar_events WHERE speaks
+    UNION ALL
+    SELECT source_type, source_ref, event_key, content_hash, noise, changed_at
+    FROM calendar_events JOIN calendar_changes USING (event_key) WHERE speaks
+"""
+_BUCKET = "make_timestamptz((floor(epoch_us({at}) / ({hours} * 3600000000)))::BIGINT * {hours} * 3600000000)"
+
+
+def bucket(at: str, hours: int) -> str:
+    """SQL for the start of the window of `hours` hours that holds the instant column `at`."""
+    return _BUCKET.format(at=at, hours=int(hours))
+
+
+def refresh(con: duckdb.DuckDBPyConnection, hours: int) -> int:
+    """Rewrite `conversations` for every window that holds a row touched in this transaction; returns the number of windows."""
+    con.execute(f"""
+        CREATE OR REPLACE TEMP TABLE windows AS
+        SELECT DISTINCT {bucket("moment", hours)} AS window_start FROM ({_ROWS}) WHERE key IN (
+            SELECT key FROM touched_messages UNION ALL SELECT key FROM touched_emails UNION ALL SELECT key FROM touched_calendar_events)""")
+    # A changed event leaves the window it used to start in: that window shrinks, and has to be seen anew too.
+    con.execute(f"""
+        INSERT INTO windows
+        SELECT DISTINCT c.window_start FROM conversations c
+        JOIN calendar_events e ON c.source_type = e.source_type AND c.source_ref = e.source_ref
+        JOIN (SELECT DISTINCT key FROM touched_calendar_events) t ON t.key = e.event_key
+        WHERE c.window_start NOT IN (SELECT window_start FROM windows) AND {bucket("e.start_at", hours)} <> c.window_start""")
+    return rebuild(con, hours)
+
+
+def rebuild(con: duckdb.DuckDBPyConnection, hours: int) -> int:
+    """Rewrite `conversations` for the windows in the temporary table `windows` (one column, window_start)."""
+    con.execute("DELETE FROM conversations WHERE window_start IN (SELECT window_start FROM windows)")
+    con.execute(f"""
+        INSERT INTO conversations
+        SELECT r.window_start, r.source_type, r.source_ref, coalesce(any_value(n.title), r.source_ref), count(*), count(*) FILTER (len(r.noise) > 0),
+               min(r.moment), max(r.moment), md5(coalesce(string_agg(r.key || r.content_hash, ',' ORDER BY r.key) FILTER (len(r.noise) = 0), ''))
+        FROM (SELECT source_type, source_ref, key, any_value(content_hash) AS content_hash, any_value(noise) AS noise, min(moment) AS moment,
+                     {bucket("moment", hours)} AS window_start FROM ({_ROWS}) GROUP BY ALL) r
+        SEMI JOIN windows w ON w.window_start = r.window_start
+        LEFT JOIN names n ON n.source_type = r.source_type AND n.source_ref = r.source_ref
+        GROUP BY r.window_start, r.source_type, r.source_ref""")
+    row = con.execute("SELECT count(*) FROM windows").fetchone()
+    return int(row[0]) if row else 0
+
+
+@dataclass(frozen=True)
+class WindowInput:
+    """What the warehouse holds for one window."""
+
+    start: datetime  # aware UTC
+    rows: int  # rows that are not noise
+    noise: int
+    conversations: int
+    input_hash: str  # changes when, and only when, a row that is not noise comes, goes or changes
+
+
+def window_inputs(con: duckdb.DuckDBPyConnection, first: datetime | None = None, last: datetime | None = None) -> list[WindowInput]:
+    """Every window that holds rows, in order; optionally only those that start within [first, last]."""
+    rows = con.execute(
+        """
+        SELECT window_start, sum(rows - noise)::BIGINT, sum(noise)::BIGINT, count(*) FILTER (rows > noise),
+               md5(coalesce(string_agg(source_type || chr(31) || source_ref || chr(31) || input_hash, ',' ORDER BY source_type, source_ref)
+                            FILTER (rows > noise), ''))
+        FROM conversations WHERE window_start >= coalesce(?::TIMESTAMPTZ, window_start) AND window_start <= coalesce(?::TIMESTAMPTZ, window_start)
+        GROUP BY window_start ORDER BY window_start""",
+        [first, last],
+    ).fetchall()
+    return [WindowInput(*row) for row in rows]
