@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -41,3 +44,20 @@ class StoreLocked(StoreError):
 
 class ExtractionError(SubconsciousError):
     """A model could not be asked at all (missing file, unknown provider). Failed windows are results, not exceptions."""
+
+
+class InternalError(SubconsciousError):
+    """A defect of this program. Says where, never what: messages of foreign exceptions may quote content."""
+
+
+@contextmanager
+def without_content() -> Iterator[None]:
+    """Let our own exceptions pass; replace any other by an InternalError that names its type and place only."""
+    try:
+        yield
+    except SubconsciousError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, its message must not get out
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "subconscious_pipeline" in frame.filename]
+        place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "an unknown place"
+        raise InternalError(f"{type(error).__name__} at {place}; please report this with these two names") from None

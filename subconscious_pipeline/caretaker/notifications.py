@@ -32,12 +32,13 @@ def list_notices(log: EventLog, *, session_id: str | None = None, after: int = 0
 
 
 def follow(log: EventLog, wait: Callable[[], bool], *, session_id: str | None = None, after: int = 0) -> Iterator[Notice]:
-    """Unacknowledged notifications as they come; `wait` is called when there is none and says whether to go on."""
+    """Unacknowledged notifications as they come; `wait` is called between two looks and says whether to go on."""
     while True:
         cursor = log.last_id()
-        yield from list_notices(log, session_id=session_id, after=after)
-        after = max(after, cursor)
-        if log.last_id() == cursor and not wait():
+        notices = list_notices(log, session_id=session_id, after=after)
+        yield from notices
+        after = max([cursor, *(notice.id for notice in notices)])
+        if not wait():
             return
 
 

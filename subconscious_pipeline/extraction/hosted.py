@@ -173,7 +173,7 @@ def _connect(settings: Settings) -> tuple[Any, dict[str, Any], bool]:
     # Retries are ours: the SDK's would neither be counted nor stop for a shutdown. A time-out given with the call instead
     # would make instructor count all re-asks against it.
     if hasattr(sdk, "max_retries"):
-        pass
+        sdk.max_retries = 0
     if hasattr(sdk, "timeout"):
         sdk.timeout = settings.timeout_seconds
     return client, options, remote

@@ -11,7 +11,7 @@ from subconscious_pipeline.extraction.types import Kind
 from subconscious_pipeline.warehouse.transcript import Conversation, Line, Transcript
 from subconscious_pipeline.words import FILLER, content_words, normalize, singular, stem, stems, tokens
 
-LINES_A_CALL = 15
+LINES_A_CALL = 8
 CHARS_A_LINE = {"chat": 300}
 OTHER_CHARS = 700
 
@@ -102,8 +102,9 @@ def pieces(transcript: Transcript) -> list[Piece]:
         if conversation.channel == "chat":
             lines = [line for line in lines if says_something(line.text)]
         most = CHARS_A_LINE.get(conversation.channel, OTHER_CHARS)
-        for start in range(0, len(lines), LINES_A_CALL):
-            part = tuple(lines[start : start + LINES_A_CALL])
+        size = -(-len(lines) // max(1, -(-len(lines) // LINES_A_CALL)))
+        for start in range(0, len(lines), size or 1):
+            part = tuple(lines[start : start + size])
             found.append(Piece(conversation.channel, _cut(conversation.title, 60), part, tuple(_cut(line.text, most) for line in part)))
     for group in _grouped(events):
         shown = tuple(dict.fromkeys(_cut(re.sub(r"\s*\(.*?\)", "", line.text), 200) for line in group))

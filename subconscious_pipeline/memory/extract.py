@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from subconscious_pipeline import duck
 from subconscious_pipeline.extraction.engine import PendingWindow, extract_windows
-from subconscious_pipeline.extraction.types import Extractor, Usage, WindowResult
+from subconscious_pipeline.extraction.types import NOT_TRIED, Extractor, Usage, WindowResult
 from subconscious_pipeline.home import Home
 from subconscious_pipeline.instants import Window
 from subconscious_pipeline.memory import ledger, observe, store
@@ -40,8 +40,13 @@ class Outcome:
 
     @property
     def failed(self) -> list[str]:
-        """Keys of windows that failed or are given up."""
-        return sorted(key for key, status in self.statuses.items() if status in ("failed", "quarantined"))
+        """Keys of windows that were asked about and failed, or are given up."""
+        return sorted(key for key, status in self.statuses.items() if status in ("failed", "quarantined") and key not in self.postponed)
+
+    @property
+    def postponed(self) -> list[str]:
+        """Keys of windows that were not tried: the token budget was spent, or a shutdown came first."""
+        return sorted(key for key, code in self.error_codes.items() if code in NOT_TRIED)
 
 
 OnWindow = Callable[[WindowResult, ledger.Status], None]

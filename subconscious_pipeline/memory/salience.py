@@ -91,3 +91,10 @@ def sweep(con: duckdb.DuckDBPyConnection, as_of: datetime) -> Sweep:
         )
         raise_revision(con)
     return Sweep(concepts, promoted, demoted, bool(changed))
+
+
+def tier_counts(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Concepts by tier."""
+    rows = con.execute("SELECT s.tier, count(*) FROM concepts c JOIN concept_state s ON s.concept_id = c.id GROUP BY s.tier").fetchall()
+    found = {row[0]: int(row[1]) for row in rows}
+    return {tier: found.get(tier, 0) for tier in TIERS}

@@ -44,10 +44,10 @@ def _tag(inside: str, users: Mapping[str, str], channels: Mapping[str, str]) -> 
     return label if bare != target else f"{label} ({target})"
 
 
-def rich(blocks: msgspec.Raw | None, attachments: msgspec.Raw | None) -> str:
+def rich(blocks: msgspec.Raw, attachments: msgspec.Raw) -> str:
     """The mrkdwn text of blocks, else of attachments; "" when they hold none or are of an unknown shape."""
     for raw, walk in ((blocks, _blocks), (attachments, _attachments)):
-        if raw is None:
+        if not bytes(raw):
             continue
         try:
             value = msgspec.json.decode(raw)

@@ -100,6 +100,11 @@ _ENCRYPTION = re.compile(
     re.IGNORECASE,
 )
 
+# The first or last words of phrases that need a regular expression: most texts are ruled out by one look-up.
+_CALL_STARTS = frozenset(phrase.split()[0] for phrase in _phrases(_MISSED) + _phrases(_CALLS))
+_ENCRYPTION_STARTS = frozenset({"messages", "nachrichten", "los", "les", "as", "i", "berichten"})
+_PARTICIPLE_ENDS = frozenset(word.split()[-1] for word in _PARTICIPLES.split("|"))
+
 
 def unmarked(text: str) -> str:
     """The text without invisible direction marks and without space around it."""
@@ -123,24 +128,24 @@ def classify(raw: str, bracketed: bool) -> tuple[str, str]:
         if found := _ATTACHMENT.search(raw):
             return _with_caption(_kind_of_file(found.group(1)), unmarked(raw[: found.start()]))
     text = unmarked(raw)
-    marked = raw.startswith("\u200e")
+    first, last = text.partition(" ")[0].casefold(), text[text.rfind(" ") + 1 :].rstrip(".").casefold()
     if len(text) <= _PHRASE_CHARS:
         if kind := _EXACT.get(text.rstrip(" .").casefold()):
             return kind, text if kind == "call" else ""
-        if _CALL_DETAIL.match(text):
+        if first.rstrip(",.") in _CALL_STARTS and _CALL_DETAIL.match(text):
             return "call", text
     if text.startswith("<") and (kind := _EXACT.get(text.partition("\n")[0].rstrip(" .").casefold())):
         return _with_caption(kind, text.partition("\n")[2])
-    if text.endswith(_ENDS) and (found := _NOUN_OMITTED.search(raw)):
+    if last in _PARTICIPLE_ENDS and (found := _NOUN_OMITTED.search(raw)):
         before = unmarked(raw[: found.start()])
         return _with_caption(_KIND_OF_NOUN[found.group(1).casefold()], "" if "•" in before or _is_file_name(before) else before)
     if ")" in text and (found := _FILE.match(text)):
         return _with_caption(_kind_of_file(found.group(1)), unmarked(text[found.end() :]))
-    if text.startswith(_POLL_STARTS) and _POLL_START.match(text):
+    if "\n" in text and _POLL_START.match(text):
         return "poll", text
     if "://" in text and _PLACE.match(text):
         return "location", text
-    if (marked and bracketed) or _ENCRYPTION.match(text):
+    if (bracketed and raw.startswith("\u200e")) or (first in _ENCRYPTION_STARTS and _ENCRYPTION.match(text)):
         return "system", text
     return "text", text
 
@@ -150,10 +155,6 @@ def classify_unsigned(raw: str) -> tuple[str, str]:
     text = unmarked(raw)
     called = _EXACT.get(text.rstrip(" .").casefold()) == "call" or _CALL_DETAIL.match(text)
     return "call" if called else "system", text
-
-
-_ENDS = tuple({word + stop for word in _PARTICIPLES.split("|") for stop in ("", ".")})
-_POLL_STARTS = tuple(_POLL.split("|"))
 
 
 def _with_caption(kind: str, caption: str) -> tuple[str, str]:

@@ -82,7 +82,7 @@ class EventReader:
     def warnings(self) -> Iterator[ReadError]:
         """What the user should know about zones and duplicates."""
         for tzid, line in self.unknown_zones.items():
-            message = f"unknown time zone, first used on line {line}: times are taken as {self.options.zone}; set the time zone of this source"
+            message = f"unknown time zone, first used by the event on line {line}: its times are taken as {self.options.zone}; set this source's zone"
             yield ReadError(f"line {line}", "unknown_zone", message, tzid[:EXCERPT_CHARS], warning=True)
         if self.floating and not self.options.zone_configured:
             message = f"{self.floating} events carry no time zone and are taken as {self.options.zone}; set the time zone of this source"

@@ -122,19 +122,23 @@ def expand(
         event = _event(shift.start, shift.row)
         event.add("RECURRENCE-ID", shift.original, parameters={"RANGE": "THISANDFUTURE"})
         calendar.add_component(event)
-    days = _MOST_COMPUTED // max([per_day(rule) for rule in rules], default=1)
-    first = max(start - timedelta(days=1), until - timedelta(days=days))
-    earliest = min([first, *rdates, *(shift.start for shift in shifts)])
+    first = min([start, *rdates, *(shift.start for shift in shifts)])
+    reach = timedelta(days=_MOST_COMPUTED // max([per_day(rule) for rule in rules], default=1))
+    occurrences: dict[datetime, Occurrence] = {}
     try:
-        found = of(calendar).between(earliest, until + timedelta(seconds=1))
+        query = of(calendar)
+        while len(occurrences) <= MOST_OCCURRENCES:  # backwards from the end: an old hourly series has more than anyone can use
+            since = until - reach if until - first > reach else first
+            for event in query.between(since, until + timedelta(seconds=1)):
+                begins, row = event["DTSTART"].dt, int(event["X-ROW"])
+                original = begins - moves.get(row, timedelta(0))
+                if begins <= until:
+                    occurrences[original] = Occurrence(original, begins, row)
+            if since == first:
+                break
+            reach *= 4
     except (ValueError, TypeError, OverflowError, LookupError, AttributeError):
         raise RuleFault("bad_rrule", "the recurrence cannot be followed; only the first occurrence is kept") from None
-    occurrences = {}
-    for event in found:
-        begins, row = event["DTSTART"].dt, int(event["X-ROW"])
-        original = begins - moves.get(row, timedelta(0))
-        if begins <= until:
-            occurrences[original] = Occurrence(original, begins, row)
     ordered = sorted(occurrences.values(), key=lambda one: one.start)
     return ordered[-MOST_OCCURRENCES:], len(ordered) > MOST_OCCURRENCES
 

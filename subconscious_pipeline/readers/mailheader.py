@@ -28,6 +28,7 @@ _FOLD = re.compile(r"\r?\n[ \t]*")
 _BAD_Q = re.compile(rb"=(?![0-9A-Fa-f]{2})")
 _ID = re.compile(r"<([^<>]+)>")
 _PLAIN_ADDRESS = re.compile(r"^[^\s,;<>()\"@:\\]+@[^\s,;<>()\"@:\\]+$")
+_LOOSE_ADDRESS = re.compile(r"[^\s,;<>()\"'@:\\]+@[^\s,;<>()\"'@:\\]+")
 _NAMED_ADDRESS = re.compile(r"^\s*(?:\"([^\"\\]*)\"|([^\",;<>()@:\\]*?))\s*<\s*([^\s,;<>()\"@:\\]+@[^\s,;<>()\"@:\\]+)\s*>\s*$")
 
 _MONTHS = {name: number for number, name in enumerate(("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1)}
@@ -82,40 +83,39 @@ def decode_header(raw: str) -> str:
     if "=?" not in raw:
         return clean(raw).strip()
     pieces: list[str] = []
-    run: tuple[str, bytes, str] | None = None  # codec, bytes, source text: a character may be split over adjacent words
+    run: list[tuple[str, bytes, str]] = []  # codec, bytes, source: a character may be split over adjacent words of one codec
     at = 0
-
-    def flush() -> bool:
-        nonlocal run
-        if run is None:
-            return True
-        name, data, source = run
-        run = None
-        try:
-            pieces.append(data.decode(name))
-        except ValueError:
-            pieces.append(source)
-            return False
-        return True
-
     for match in _WORD.finditer(raw):
         gap = raw[at : match.start()]
-        at = match.end()
         word = _decode_word(*match.groups())
-        if word and run and word[0] == run[0] and not gap.strip():
-            run = (word[0], run[1] + word[1], run[2] + gap + match.group())
-            continue
-        joined = run is not None and word is not None and not gap.strip()
-        clean = flush()
-        if not joined or not clean:
+        if gap.strip() or word is None or (run and run[0][0] != word[0]):
+            after_word = bool(run)
+            pieces.append(_join(run))
+            run = []
+            if gap.strip() or word is None or not after_word:  # white space between two encoded words is not part of the text
+                pieces.append(gap)
+        elif not run:
             pieces.append(gap)
-        if word:
-            run = (*word, match.group())
-        else:
+        if word is None:
             pieces.append(match.group())
-    flush()
-    pieces.append(raw[at:])
+        else:
+            run.append((*word, match.group()))
+        at = match.end()
+    pieces += [_join(run), raw[at:]]
     return clean(" ".join("".join(pieces).splitlines())).strip()
+
+
+def _join(run: list[tuple[str, bytes, str]]) -> str:
+    """The text of adjacent encoded words, or their source when the bytes are not of that charset."""
+    if not run:
+        return ""
+    try:
+        return b"".join(data for _, data, _ in run).decode(run[0][0])
+    except ValueError:
+        if len(run) == 1:
+            return run[0][2]
+        texts = [_join([word]) for word in run]
+        return "".join(text if text != source else f" {source} " for text, (_, _, source) in zip(texts, run, strict=True))
 
 
 def clean(text: str) -> str:
@@ -139,8 +139,8 @@ def addresses(raw: str) -> list[tuple[str, str]]:
         return [("", raw.lower())]
     if match := _NAMED_ADDRESS.match(raw):
         return [(decode_header(match.group(1) or match.group(2) or ""), match.group(3).lower())]
-    found = [(decode_header(name), address.strip().lower()) for name, address in getaddresses([raw], strict=False) if "@" in address]
-    return found or [(decode_header(raw), "")]
+    found = [(decode_header(name), address.strip().lower()) for name, address in getaddresses([raw]) if "@" in address]
+    return found or [("", one.lower()) for one in _LOOSE_ADDRESS.findall(raw)] or [(decode_header(raw), "")]
 
 
 def message_ids(raw: str) -> list[str]:
@@ -183,7 +183,7 @@ def parse_date(raw: str) -> int | None:
         return _micros(int(year), month, int(day), int(hour), int(minute), int(second or 0), _offset(zone))
     if _ISO.match(raw):
         try:
-            at = datetime.fromisoformat(re.sub(r"\s+(?=[+-Z])", "", raw.strip()))
+            at = datetime.fromisoformat(re.sub(r"\s+(?=[-+Z])", "", raw.strip()))
         except ValueError:
             return None
         utc = (at - (at.utcoffset() or at - at)).replace(tzinfo=None)

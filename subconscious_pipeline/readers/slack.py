@@ -36,6 +36,7 @@ _SYSTEM = frozenset({
 })  # fmt: skip
 
 _Stamp = str | int | float
+_NOTHING = msgspec.Raw()
 
 
 class _Edited(msgspec.Struct, gc=False):
@@ -58,10 +59,10 @@ class _Row(msgspec.Struct, gc=False):
     bot_id: str | None = None
     bot_profile: _BotProfile | None = None
     user_profile: Profile | None = None
-    files: msgspec.Raw | None = None
-    file: msgspec.Raw | None = None
-    blocks: msgspec.Raw | None = None
-    attachments: msgspec.Raw | None = None
+    files: msgspec.Raw = _NOTHING
+    file: msgspec.Raw = _NOTHING
+    blocks: msgspec.Raw = _NOTHING
+    attachments: msgspec.Raw = _NOTHING
 
 
 _decode_day = msgspec.json.Decoder(list[_Row]).decode
@@ -280,8 +281,8 @@ def _edited(edited: _Edited) -> int | None:
         return None  # the edit's time is decoration; the message stays
 
 
-def _filled(raw: msgspec.Raw | None) -> bool:
-    return raw is not None and bytes(raw).strip() not in (b"[]", b"null", b"{}")
+def _filled(raw: msgspec.Raw) -> bool:
+    return bytes(raw).strip() not in (b"", b"[]", b"null", b"{}")
 
 
 def _undated(locator: str, shown: str) -> ReadError:

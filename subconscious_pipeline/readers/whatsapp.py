@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -37,7 +38,7 @@ _When = tuple[str | None, str, str | None, str, str, str | None, str, str | None
 class _Start(NamedTuple):
     """A line that begins a message."""
 
-    index: int
+    row: int
     when: _When
     offset: int  # where the rest of the line begins
 
@@ -153,7 +154,7 @@ def _header(line: str) -> tuple[_When, str, int] | None:
 def _chat(path: Path, member: str, content: bytes, name: str, options: ReadOptions) -> Iterator[Item]:
     text, replaced = _decoded(content)
     del content
-    lines = text.split("\n")
+    lines = text.replace("\r\n", "\n").split("\n")
     if not lines[-1]:
         lines.pop()
     starts = _starts(lines)
@@ -167,23 +168,23 @@ def _chat(path: Path, member: str, content: bytes, name: str, options: ReadOptio
     order = _order(path, member, starts, options)
     if order.warning is not None:
         yield order.warning
-    for index in range(starts[0].index):
+    for index in range(starts[0].row):
         if unmarked(lines[index]):
             yield ReadError(f"{member}line {index + 1}", "no_message", "stands before the first message and belongs to none", excerpt(lines[index]))
     calendar = Calendar(order.order, options.zone)
     found = False
-    ends = [start.index for start in starts[1:]] + [len(lines)]
+    ends = [start.row for start in starts[1:]] + [len(lines)]
     for start, end in zip(starts, ends, strict=True):
         bracket, first, separator, second, third, before, clock, after = start.when
-        line = lines[start.index]
-        rest = line[start.offset :] if end == start.index + 1 else "\n".join([line[start.offset :], *lines[start.index + 1 : end]])
+        line = lines[start.row]
+        rest = line[start.offset :] if end == start.row + 1 else "\n".join([line[start.offset :], *lines[start.row + 1 : end]])
         try:
             sent_at = calendar.micros((first, separator, second, third), before, clock, after)
         except BadTime as error:
-            yield ReadError(f"{member}line {start.index + 1}", "bad_time", str(error), excerpt(line))
+            yield ReadError(f"{member}line {start.row + 1}", "bad_time", str(error), excerpt(line))
             continue
         found = True
-        author, kind, said = _signed(rest.replace("\r\n", "\n"), bracket is not None)
+        author, kind, said = _signed(rest, bracket is not None)
         yield MessageRecord(
             source_ref=name,
             sent_at=sent_at,
@@ -230,7 +231,7 @@ def _order(path: Path, member: str, starts: list[_Start], options: ReadOptions) 
     decided = decide_order(triples, options.date_order)
     if decided.order is None:
         message = "no date in it tells the day from the month; set date_order: dmy or date_order: mdy for this source in sources.yaml"
-        raise SourceError(path, "ambiguous_date_order", message, f"{member}line {starts[0].index + 1}")
+        raise SourceError(path, "ambiguous_date_order", message, f"{member}line {starts[0].row + 1}")
     if not decided.contradicts:
         return _Decided(decided.order)
     message = f"its dates are {decided.order}, not {options.date_order} as configured; they were read as {decided.order}"
@@ -245,12 +246,20 @@ def _signed(rest: str, bracketed: bool) -> tuple[str | None, str, str]:
         cut = line_end - 1 if rest[line_end - 1 : line_end] == ":" else -1
     elif cut < 0 and rest.endswith(":"):
         cut = len(rest) - 1
-    if cut <= 0 or cut > _AUTHOR_CHARS or len(_QUOTES.findall(rest, 0, cut)) % 2:
+    author = _author(rest[:cut]) if 0 < cut <= _AUTHOR_CHARS else None
+    if author is None:
         kind, text = classify_unsigned(rest)
-        return None, kind, text
-    author = unmarked(rest[:cut]).replace("\u00a0", " ").replace("\u202f", " ").removeprefix("~").strip()
-    kind, text = classify(rest[cut + 1 :], bracketed)
-    return author or None, kind, text
+    else:
+        kind, text = classify(rest[cut + 1 :], bracketed)
+    return author, kind, text
+
+
+@lru_cache(maxsize=4096)
+def _author(printed: str) -> str | None:
+    """A name without marks and the ~ of unsaved numbers; None when a quotation is still open, so that it is no name."""
+    if len(_QUOTES.findall(printed)) % 2:
+        return None
+    return unmarked(printed).replace("\u00a0", " ").replace("\u202f", " ").removeprefix("~").strip() or None
 
 
 READER = WhatsAppReader()

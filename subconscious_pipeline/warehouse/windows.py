@@ -82,3 +82,32 @@ def window_inputs(con: duckdb.DuckDBPyConnection, first: datetime | None = None,
         [first, last],
     ).fetchall()
     return [WindowInput(*row) for row in rows]
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """Rows of one table in one window."""
+
+    window: str  # partition key
+    rows: int
+    noise: int
+    reasons: str  # "bot 3, media 2"
+
+
+_INSTANT_OF = {"messages": "sent_at", "emails": "sent_at", "calendar_events": "start_at"}
+
+
+def rows_by_window(con: duckdb.DuckDBPyConnection, table: str, hours: int, start: datetime, end: datetime) -> list[RowCount]:
+    """Rows and noise of `messages`, `emails` or `calendar_events` for the windows within [start, end)."""
+    moment = _INSTANT_OF[table]
+    rows = con.execute(
+        f"""
+        WITH chosen AS (SELECT {bucket(moment, hours)} AS window_start, noise FROM {table} WHERE {moment} >= $start AND {moment} < $end),
+             why AS (SELECT window_start, string_agg(reason || ' ' || n, ', ' ORDER BY n DESC, reason) AS reasons FROM (
+                 SELECT window_start, reason, count(*) AS n FROM (SELECT window_start, unnest(noise) AS reason FROM chosen) GROUP BY ALL)
+                 GROUP BY window_start)
+        SELECT strftime(c.window_start, '%Y-%m-%dT%H:%MZ'), count(*), count(*) FILTER (len(c.noise) > 0), coalesce(any_value(w.reasons), '')
+        FROM chosen c LEFT JOIN why w ON w.window_start = c.window_start GROUP BY c.window_start ORDER BY c.window_start""",
+        {"start": start, "end": end},
+    ).fetchall()
+    return [RowCount(*row) for row in rows]

@@ -65,7 +65,12 @@ def test_expiry_counts_from_the_utc_date_of_the_last_cited_line():
 
 def test_an_event_lives_until_its_last_day_in_its_own_zone():
     event = line(
-        2, source_type="calendar", ref="trip", at=datetime(2026, 5, 1, 10, tzinfo=UTC), ends=datetime(2026, 6, 20, 22, tzinfo=UTC), last_date=date(2026, 6, 21)
+        2,
+        source_type="calendar",
+        ref="trip",
+        at=datetime(2026, 5, 1, 10, tzinfo=UTC),
+        ends=datetime(2026, 6, 20, 22, tzinfo=UTC),
+        last_date=date(2026, 6, 21),
     )
     (observation,) = observations_from(transcript(chat(1), conversation(event)), [cites(1, 2, kind="appointment", ttl_days=14)])
     assert observation.observed_at == datetime(2026, 5, 1, 10, tzinfo=UTC)

@@ -63,7 +63,12 @@ def test_a_good_reply_becomes_observations():
         ),
     )
     assert result.usage == Usage(calls=1, prompt_tokens=321, completion_tokens=45, seconds=2.5)
-    assert (result.window, result.input_hash, result.model, result.prompt_version) == (WINDOW, f"hash-{WINDOW.key}", "openai/fake", prompt.PROMPT_VERSION)
+    assert (result.window, result.input_hash, result.model, result.prompt_version) == (
+        WINDOW,
+        f"hash-{WINDOW.key}",
+        "openai/fake",
+        prompt.PROMPT_VERSION,
+    )
     assert result.error_code is None
 
 
@@ -201,7 +206,9 @@ def test_a_retry_after_of_hours_is_capped_at_a_minute():
     assert sum(waits) == 60
 
 
-@pytest.mark.parametrize(("code", "error"), [(429, ErrorCode.HTTP_429), (500, ErrorCode.HTTP_5XX), (503, ErrorCode.HTTP_5XX), (408, ErrorCode.TIMEOUT)])
+@pytest.mark.parametrize(
+    ("code", "error"), [(429, ErrorCode.HTTP_429), (500, ErrorCode.HTTP_5XX), (503, ErrorCode.HTTP_5XX), (408, ErrorCode.TIMEOUT)]
+)
 def test_an_http_error_that_stays_fails_after_the_retries(code, error):
     waits = Waits()
     with FakeServer([status(code)]) as server:

@@ -68,7 +68,9 @@ chats = st.lists(st.lists(st.text(max_size=400).map(lambda text: text.replace("\
 @given(chats=chats, limit=st.integers(200, 1500))
 def test_every_line_is_asked_about_once_and_every_call_fits(chats, limit):
     numbers = iter(range(1, 1000))
-    whole = transcript(*(conversation(*(line(next(numbers), text, ref=str(i)) for text in texts), title=f"chat {i}") for i, texts in enumerate(chats)))
+    whole = transcript(
+        *(conversation(*(line(next(numbers), text, ref=str(i)) for text in texts), title=f"chat {i}") for i, texts in enumerate(chats))
+    )
     parts = prompt.calls(whole, limit)
     asked = [row for part in parts for chat in part for row in chat.lines]
     assert sorted(row.n for row in asked) == [row.n for row in whole.lines]
