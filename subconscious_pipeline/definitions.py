@@ -10,9 +10,7 @@ from subconscious_pipeline.defs.resources import Clock, HomeResource, Model, Pro
 defs = dg.Definitions(
     assets=[
         index.source_files,
-        index.messages,
-        index.emails,
-        index.calendar_events,
+        index.rows_of_windows,
         index.conversations,
         index.observations,
         publish.concepts_keywords_sources,

@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 from filelock import FileLock, Timeout
 
-from subconscious_pipeline.errors import StoreError, StoreLocked
+from subconscious_pipeline.errors import ConfigError, StoreError, StoreLocked
 
 _LOCKED = ("Could not set lock", "different configuration", "Conflicting lock", "being used by another process")
 
@@ -38,10 +38,9 @@ def _open(path: Path, read_only: bool, seconds: float) -> duckdb.DuckDBPyConnect
 
 def _migrate(con: duckdb.DuckDBPyConnection, path: Path, migrations: Sequence[str]) -> None:
     con.execute("CREATE TABLE IF NOT EXISTS meta (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)")
-    row = con.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-    version = int(row[0]) if row else 0
+    version = _version(con)
     if version > len(migrations):
-        raise StoreError(f"{path} has schema version {version}, newer than this program knows ({len(migrations)}); update the program")
+        raise _too_new(path, version, migrations)
     for script in migrations[version:]:
         con.execute(script)
     if version < len(migrations):
@@ -61,13 +60,11 @@ def writing(path: Path, lock: Path, migrations: Sequence[str], seconds: float = 
         with FileLock(lock, timeout=seconds):
             con = _open(path, read_only=False, seconds=seconds)
             try:
+                # Closing rolls back whatever has not been committed.
                 con.execute("BEGIN")
                 _migrate(con, path, migrations)
                 yield con
                 con.execute("COMMIT")
-            except BaseException:
-                con.execute("ROLLBACK")
-                raise
             finally:
                 con.close()
     except Timeout:
@@ -76,26 +73,57 @@ def writing(path: Path, lock: Path, migrations: Sequence[str], seconds: float = 
 
 @contextmanager
 def reading(path: Path, migrations: Sequence[str], seconds: float = 30.0) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A read-only connection. A file that does not exist yet reads as an empty store of the current schema.
+    """A read-only connection. A file that does not exist yet (or that a killed first write left blank) reads as an empty store.
+
+    A store of an older schema is migrated first.
 
     Raises:
         StoreLocked: when a writer keeps the file longer than `seconds`.
-        StoreError: when the file is no database, or of another schema version than this program's.
+        StoreError: when the file is no database, or was written by a newer version.
     """
-    if not path.exists():
+    con = _open(path, read_only=True, seconds=seconds) if path.exists() else None
+    version = _version(con) if con else 0
+    if con and 0 < version < len(migrations):
+        con.close()
+        with writing(path, path.with_name(f".{path.stem}.lock"), migrations, seconds):
+            pass
+        con = _open(path, read_only=True, seconds=seconds)
+    elif con is None or version == 0:
+        if con:
+            con.close()
         con = duckdb.connect(":memory:")
         con.execute("SET TimeZone='UTC'")
         _migrate(con, path, migrations)
-    else:
-        con = _open(path, read_only=True, seconds=seconds)
     try:
-        row = con.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() if _has_meta(con) else None
-        if row is None or int(row[0]) != len(migrations):
-            raise StoreError(f"{path} has another schema version than this program; `subconscious run` brings it up to date")
+        if version > len(migrations):
+            raise _too_new(path, version, migrations)
         yield con
     finally:
         con.close()
 
 
-def _has_meta(con: duckdb.DuckDBPyConnection) -> bool:
-    return con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'").fetchone() == (1,)
+def _version(con: duckdb.DuckDBPyConnection) -> int:
+    if con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'").fetchone() != (1,):
+        return 0
+    row = con.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _too_new(path: Path, version: int, migrations: Sequence[str]) -> StoreError:
+    return StoreError(f"{path} has schema version {version}, newer than this program knows ({len(migrations)}); update the program")
+
+
+def check_window_hours(con: duckdb.DuckDBPyConnection, hours: int, keep: bool = False) -> None:
+    """Refuse a store whose windows have another size than the settings ask for; with `keep`, record the size where none is yet.
+
+    Raises:
+        ConfigError: says how to go on.
+    """
+    row = con.execute("SELECT value FROM meta WHERE key = 'window_hours'").fetchone()
+    if row and int(row[0]) != hours:
+        raise ConfigError(
+            f"this home has windows of {row[0]} hours, the settings ask for {hours}: set SUBCONSCIOUS_WINDOW_HOURS={row[0]}, "
+            "or index anew in a fresh home (copy sources/ and sources.yaml there and run `subconscious run --home NEW`)"
+        )
+    if keep and not row:
+        con.execute("INSERT INTO meta VALUES ('window_hours', ?)", [str(hours)])

@@ -36,13 +36,13 @@ def parse_instant(text: str) -> datetime:
     """
     try:
         at = datetime.fromisoformat(text.strip())
-    except ValueError:
+        if at.tzinfo is None:
+            if len(text.strip()) > 10:
+                raise ConfigError(f"{text!r} has no time zone; write it as 2026-04-03T12:00Z")
+            at = at.replace(tzinfo=UTC)
+        return at.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise ConfigError(f"{text!r} is not a time; write it as 2026-04-03T12:00Z") from None
-    if at.tzinfo is None:
-        if len(text.strip()) > 10:
-            raise ConfigError(f"{text!r} has no time zone; write it as 2026-04-03T12:00Z")
-        at = at.replace(tzinfo=UTC)
-    return at.astimezone(UTC)
 
 
 @dataclass(frozen=True, order=True)

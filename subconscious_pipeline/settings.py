@@ -15,6 +15,19 @@ from subconscious_pipeline.errors import ConfigError
 DateOrder = Literal["dmy", "mdy", "ymd"]
 
 
+def known_zone(name: str) -> str:
+    """The name of an IANA time zone, as given.
+
+    Raises:
+        ValueError: when there is no such zone.
+    """
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"{name!r} is not an IANA time zone such as Europe/Madrid") from None
+    return name
+
+
 class Settings(BaseSettings):
     """The settings of one home. Immutable; pass it down, never read the environment below the shell."""
 
@@ -70,12 +83,7 @@ class Settings(BaseSettings):
     @field_validator("timezone")
     @classmethod
     def _known_zone(cls, value: str) -> str:
-        if value:
-            try:
-                ZoneInfo(value)
-            except (ZoneInfoNotFoundError, ValueError):
-                raise ValueError(f"{value!r} is not an IANA time zone such as Europe/Madrid") from None
-        return value
+        return known_zone(value) if value else value
 
     @property
     def zone(self) -> ZoneInfo:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import lru_cache
 
 WORD_PATTERN = r"[a-z][a-z0-9]{1,15}(-[a-z0-9]{1,15})?"
-_WORD = re.compile(rf"^{WORD_PATTERN}$")
+_WORD = re.compile(WORD_PATTERN)
 _TOKEN = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 
 # Plural-looking words that are singular, or whose singular is another word.
@@ -22,6 +23,8 @@ _IRREGULAR = {
     "geese": "goose", "wives": "wife", "knives": "knife", "lives": "life", "shelves": "shelf", "leaves": "leaf", "halves": "half",
     "movies": "movie", "cookies": "cookie", "calories": "calorie", "ties": "tie", "pies": "pie", "shoes": "shoe", "buses": "bus",
     "axes": "axis", "analyses": "analysis", "criteria": "criterion", "caches": "cache", "aches": "ache", "quizzes": "quiz",
+    "viruses": "virus", "statuses": "status", "bonuses": "bonus", "campuses": "campus", "lenses": "lens", "gases": "gas", "crises": "crisis",
+    "diagnoses": "diagnosis", "headaches": "headache", "biases": "bias", "atlases": "atlas", "canvases": "canvas", "choruses": "chorus",
 }  # fmt: skip
 
 # Words that say nothing about a matter: function words, and the generic nouns and verbs of chat.
@@ -30,13 +33,13 @@ FILLER = frozenset(
     a able about above across actually after afternoon again against ago ah ahead all almost alone along already alright also although always am
     amazing an and another answer any anybody anymore anyone anything anyway anywhere apparently are area around as ask at away awesome back bad
     basically be because become been before began begin behind being below best better between big bit both bring bro bunch but by bye call came
-    can cannot case chat check come coming concern content conversation cool could course current currently daily date day dear definitely detail
+    can cannot case chat check come coming concern content conversation cool could current currently daily date day dear definitely detail
     did different discuss discussion do doe doing done dont down during each early easy either else email end enough especially etc even evening
     ever every everybody everyone everything everywhere exactly example excited extra fact far feel feeling few finally find fine first following
     for forget forward found friday friend from full fun further future gave general get getting give go going gone gonna good got gotta great
     greeting group guess guy had haha happen happy hard has have having he hello help her here hers herself hey hi him himself his hope hour how
     however i idea if important in information inside instead interesting into is issue it item its itself january february march april june july
-    august september october november december job just keep kind know last late later least leave left less let life like line link list literally
+    august september october november december just keep kind know last late later least leave left less let life like line link list literally
     little lol long look lot love ma made main make making man many matter may maybe me mean message might mine minute moment monday month more
     morning most mostly much must my myself name near need never new next nice night no nobody none nope nor normal not note nothing now number of
     off often oh ok okay old omg on once one only onto open option or other our ourselves out outside over own part people per perhaps person
@@ -54,7 +57,7 @@ FILLER = frozenset(
 
 def is_word(text: str) -> bool:
     """Whether `text` has the one form a keyword may have: lowercase ASCII, 2 to 16 letters or digits, at most one hyphen."""
-    return _WORD.match(text) is not None and text.isascii()
+    return _WORD.fullmatch(text) is not None
 
 
 def singular(word: str) -> str:
@@ -84,17 +87,17 @@ def normalize(text: str) -> str:
     return f"{head}{dash}{singular(tail)}"
 
 
-@cache
-def _stemmer():  # type: ignore[no-untyped-def]
-    import snowballstemmer
-
-    return snowballstemmer.stemmer("english")
+_local = threading.local()  # a stemmer works on its own fields: threads may not share one
 
 
 @lru_cache(maxsize=100_000)
 def stem(word: str) -> str:
     """The Snowball (Porter2) English stem of a lowercase word; words with the same stem count as the same word."""
-    stemmed: str = _stemmer().stemWord(word)
+    if not hasattr(_local, "stemmer"):
+        import snowballstemmer
+
+        _local.stemmer = snowballstemmer.stemmer("english")
+    stemmed: str = _local.stemmer.stemWord(word)
     return stemmed
 
 

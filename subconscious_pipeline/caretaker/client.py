@@ -30,6 +30,9 @@ from subconscious_pipeline.caretaker.events import (
     WorkingContext,
 )
 from subconscious_pipeline.caretaker.log import EventLog, NewEvent
+from subconscious_pipeline.caretaker.state import current
+
+FOLD_EVERY = 2_000
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -123,4 +126,8 @@ def append(log: EventLog, payload: Incoming, at: datetime, session_id: str | Non
     if at.tzinfo is None:
         raise InvalidEvent(f"{type(payload).__name__} refused: its time has no zone")
     transaction = checked(TransactionContext, transaction_id=uuid4().hex, trigger=trigger, session_id=session_id, at=at)
-    return log.append(NewEvent(payload, at, transaction, uid))[0]
+    # What is only a sign of life or use may be lost in a power cut; a note or an end may not.
+    event_id = log.append(NewEvent(payload, at, transaction, uid), durable=not isinstance(payload, Interaction | Accessed))[0]
+    if event_id % FOLD_EVERY == 0:
+        current(log)  # a few milliseconds now and then, so that no tick ever finds a long log unread, even after days without one
+    return event_id

@@ -128,15 +128,22 @@ class Notification(Payload):
     notification: ClassVar[bool] = True
 
 
-class Pointer(BaseModel):
-    """Where raw data lies: a conversation, message or event, and the span in it (UTC, end not before start)."""
+class SourcePointer(BaseModel):
+    """Where raw data lies, as memory knows it: a conversation, message or event, and the span in it (UTC)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    source_type: Identifier
-    source_ref: Annotated[str, StringConstraints(min_length=1, max_length=500)]
+    source_type: str
+    source_ref: str
     time_start: Instant
     time_end: Instant
+
+
+class Pointer(SourcePointer):
+    """A pointer an agent writes: checked for its form; the end is not before the start."""
+
+    source_type: Identifier
+    source_ref: Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
     @model_validator(mode="after")
     def _ordered(self) -> Pointer:
@@ -361,7 +368,7 @@ class RecalledConcept(BaseModel):
     score: float = Field(ge=0, le=1, description="Strength of the strongest path to it; 1 for a root.")
     depth: int = Field(ge=0)
     tier: Identifier
-    pointers: tuple[Pointer, ...]
+    pointers: tuple[SourcePointer, ...]
 
 
 class Recollection(Notification):

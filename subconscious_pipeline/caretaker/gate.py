@@ -79,7 +79,7 @@ def _drop(state: State, advisory: Advisory, session: Session | None, begins: int
         return DropReason.SHUTDOWN
     if advisory.cancelled:
         return DropReason.CANCELLED
-    if session is None or not session.connected:
+    if session is None or advisory.orphaned:
         return DropReason.NOT_CONNECTED
     if advisory.superseded is not None and advisory.superseded < begins:
         return DropReason.SUPERSEDED
@@ -95,8 +95,7 @@ def halt(state: State, request_id: str) -> TraversalOutcome | None:
     advisory = state.advisories.get(request_id)
     if advisory is None or advisory.cancelled:
         return TraversalOutcome.CANCELLED
-    session = state.sessions.get(advisory.session_id)
-    if session is None or not session.connected:
+    if advisory.orphaned:
         return TraversalOutcome.SESSION_ENDED
     return None
 

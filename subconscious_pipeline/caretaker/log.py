@@ -1,6 +1,6 @@
 """The event log, `events.db`: append-only, any number of writing processes, ids in the order of arrival.
 
-SQLite in WAL mode, every append one durable transaction. It knows nothing of what events mean; the saved fold is a cache that
+SQLite in WAL mode, every append one transaction. It knows nothing of what events mean; the saved fold is a cache that
 may be thrown away at any time. Standard library and pydantic only.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -28,12 +29,13 @@ SCHEMA_VERSION = 1
 _DDL = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE events (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, kind TEXT NOT NULL, version INTEGER NOT NULL,
+    id INTEGER PRIMARY KEY, uid TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, kind TEXT NOT NULL, version INTEGER NOT NULL,
     session_id TEXT, transaction_id TEXT NOT NULL, causation_id INTEGER, trigger TEXT NOT NULL, begun_at INTEGER NOT NULL, payload TEXT NOT NULL);
 CREATE INDEX events_by_kind ON events (kind, id);
 CREATE TRIGGER events_keep_rows BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'the event log is append-only'); END;
 CREATE TRIGGER events_keep_values BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'the event log is append-only'); END;
 CREATE TABLE saved_fold (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), version INTEGER NOT NULL, last_id INTEGER NOT NULL, state BLOB NOT NULL);
+CREATE TABLE last_tick (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), at INTEGER NOT NULL);
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
@@ -88,15 +90,23 @@ class Event(NamedTuple):
         Raises:
             InvalidEvent: when another program wrote what this version cannot read.
         """
-        model = KINDS.get(self.kind)
-        if model is None or self.version > model.version:
-            raise InvalidEvent(f"event {self.id}: kind {self.kind} version {self.version} is unknown here; a newer writer was at work")
-        if model.of_session and not self.session_id:
-            raise InvalidEvent(f"event {self.id}: a {self.kind} must name its session")
         try:
-            return model.model_validate_json(self.body)
+            if not self.session_id and KINDS[self.kind].of_session:
+                raise InvalidEvent(f"event {self.id}: a {self.kind} must name its session")
+            return _parsed(self.kind, self.version, self.body)
+        except KeyError:
+            raise InvalidEvent(f"event {self.id}: kind {self.kind} version {self.version} is unknown here; a newer writer was at work") from None
         except ValidationError:
             raise InvalidEvent(f"event {self.id}: the payload is no valid {self.kind}") from None
+
+
+@lru_cache(maxsize=64)
+def _parsed(kind: str, version: int, body: str) -> Payload:
+    # Payloads are immutable, and the bulk of a log is heartbeats with three different bodies.
+    model = KINDS[kind]
+    if version > model.version:
+        raise KeyError(kind)
+    return model.model_validate_json(body)
 
 
 class EventLog:
@@ -134,7 +144,6 @@ class EventLog:
                     version = SCHEMA_VERSION
         if version != SCHEMA_VERSION:
             raise StoreError(f"{self.path.name} has schema version {version}, this program knows {SCHEMA_VERSION}; update subconscious-pipeline")
-        self._db.execute("PRAGMA synchronous = FULL")  # an append that returned survives a power cut, too
 
     def _user_version(self) -> int:
         return int(self._db.execute("PRAGMA user_version").fetchone()[0])
@@ -162,11 +171,12 @@ class EventLog:
         """Close the connection."""
         self._db.close()
 
-    def append(self, *events: NewEvent) -> list[int]:
+    def append(self, *events: NewEvent, durable: bool = True) -> list[int]:
         """Write events in one transaction, all or none; returns their ids in order.
 
         An event whose uid is already in the log is left as it stands, and its id is returned: appending again after an
-        uncertain end doubles nothing.
+        uncertain end doubles nothing. No death of a process loses what was appended. `durable` makes it, and all before it,
+        outlast a power cut too, for the price of a disk flush; do without for heartbeats only.
 
         Raises:
             StoreLocked: nothing was written.
@@ -174,6 +184,7 @@ class EventLog:
         rows = [_row(event) for event in events]
         ids: list[int] = []
         with self._translated():
+            self._db.execute("PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL")
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 for row in rows:
@@ -202,6 +213,11 @@ class EventLog:
             rows = self._db.execute(query, [*values, *([json.dumps(list(kinds))] if kinds else []), -1 if limit is None else limit]).fetchall()
         return list(map(Event._make, rows))
 
+    def stream(self, after: int = 0) -> Iterator[Event]:
+        """All events with an id above `after`, in order, one at a time: for reading a long log without holding it in memory."""
+        with self._translated():
+            yield from map(Event._make, self._db.execute(f"SELECT {_COLUMNS} FROM events WHERE id > ? ORDER BY id", [after]))
+
     def get(self, ids: Iterable[int]) -> list[Event]:
         """The events with these ids, in order; ids the log does not hold are left out."""
         query = f"SELECT {_COLUMNS} FROM events WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
@@ -226,6 +242,17 @@ class EventLog:
                    WHERE saved_fold.version <> excluded.version OR saved_fold.last_id < excluded.last_id"""
         with self._translated():
             self._db.execute(query, [version, last_id, state])
+
+    def mark_tick(self, at: datetime) -> None:
+        """Remember that the caretaker looked at `at` (aware UTC); no event, as most looks find nothing to do."""
+        with self._translated():
+            self._db.execute("INSERT INTO last_tick VALUES (1, ?) ON CONFLICT (only_row) DO UPDATE SET at = excluded.at", [to_micros(at)])
+
+    def last_tick(self) -> datetime | None:
+        """When the caretaker last looked, None when it never did."""
+        with self._translated():
+            row = self._db.execute("SELECT at FROM last_tick").fetchone()
+        return None if row is None else from_micros(row[0])
 
     def drop_fold(self) -> None:
         """Throw the saved fold away; the next reader rebuilds it from the events."""

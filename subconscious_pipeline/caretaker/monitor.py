@@ -21,13 +21,17 @@ AUDIT_QUESTIONS = (
 )
 
 
+FlushTrigger = Literal["session_end", "heartbeat", "crash", "late_note", "shutdown"]
+_TRIGGERS: dict[EndCause, FlushTrigger] = {EndCause.EXPLICIT: "session_end", EndCause.TIMEOUT: "heartbeat", EndCause.CRASH: "crash"}
+
+
 @dataclass(frozen=True)
 class FlushDue:
     """Working contexts that must go into memory now; `first_id` names the flush until they are in."""
 
     session_id: str
     event_ids: tuple[int, ...]
-    trigger: Literal["session_end", "heartbeat", "crash", "late_note", "shutdown"]
+    trigger: FlushTrigger
 
     @property
     def first_id(self) -> int:
@@ -38,7 +42,7 @@ class FlushDue:
 def lost_heartbeats(state: State, as_of: datetime, settings: CaretakerSettings) -> list[Session]:
     """Connected sessions that have been silent for their heartbeat time-out."""
     now = to_micros(as_of)
-    return [s for s in state.sessions.values() if s.connected and (now - s.last_seen) / MICROS >= threshold(s, "heartbeat_minutes", settings) * 60]
+    return [s for s in state.sessions.values() if (now - s.last_seen) / MICROS >= threshold(s, "heartbeat_minutes", settings) * 60]
 
 
 def breaks_due(state: State, as_of: datetime, settings: CaretakerSettings) -> list[tuple[Session, int]]:
@@ -46,7 +50,7 @@ def breaks_due(state: State, as_of: datetime, settings: CaretakerSettings) -> li
     now = to_micros(as_of)
     due: list[tuple[Session, int]] = []
     for session in state.sessions.values():
-        if session.connected and session.run_since is not None and not session.break_sent:
+        if session.run_since is not None and not session.break_sent:
             worked = stretch_seconds(session, now)
             if worked >= threshold(session, "break_minutes", settings) * 60:
                 due.append((session, int(worked // 60)))
@@ -60,37 +64,36 @@ def break_message(minutes: int) -> str:
 
 def audits_due(state: State) -> list[Session]:
     """Sessions that ended by choice and have not been prompted to reflect."""
-    return [s for s in state.sessions.values() if s.cause == EndCause.EXPLICIT and not s.audited]
+    return [s for s in state.ended.values() if s.cause == EndCause.EXPLICIT and not s.audited]
 
 
 def flushes_due(state: State) -> list[FlushDue]:
     """Working contexts of sessions that are over (or, during a shutdown, of all), oldest first, in bounded batches."""
     due = [
-        FlushDue(session_id, tuple(ids[:MOST_AT_ONCE]), trigger)
-        for session_id, ids in state.unsaved.items()
-        if (trigger := _flush_trigger(state, session_id)) is not None
+        FlushDue(session_id, tuple(over[:MOST_AT_ONCE]), _flush_trigger(state, session_id))
+        for session_id in state.unsaved
+        if (over := state.unsaved[session_id] if state.phase == "stopping" else _left_over(state, session_id))
     ]
     return sorted(due, key=lambda flush: flush.first_id)
 
 
-def _flush_trigger(state: State, session_id: str) -> Literal["session_end", "heartbeat", "crash", "late_note", "shutdown"] | None:
+def _left_over(state: State, session_id: str) -> list[int]:
+    # What was noted before a session of this id began anew belongs to the one before.
+    ids = state.unsaved.get(session_id, [])
+    session = state.sessions.get(session_id)
+    return ids if session is None else [event_id for event_id in ids if event_id < session.started_id]
+
+
+def _flush_trigger(state: State, session_id: str) -> FlushTrigger:
     if state.phase == "stopping":
         return "shutdown"
-    session = state.sessions.get(session_id)
-    if session is None:
-        return "late_note"
-    if session.connected:
-        return None
-    return {EndCause.EXPLICIT: "session_end", EndCause.TIMEOUT: "heartbeat", EndCause.CRASH: "crash"}[EndCause(session.cause)]  # type: ignore[return-value]
+    causes = [session.cause for session in state.ended.values() if session.id == session_id]
+    return _TRIGGERS[EndCause(causes[-1])] if causes else "late_note"
 
 
 def closable(state: State) -> list[Session]:
     """Ended sessions that have nothing left: prompted when they ended by choice, and all their contexts saved."""
-    return [
-        s
-        for s in state.sessions.values()
-        if not s.connected and (s.audited or s.cause != EndCause.EXPLICIT) and s.id not in state.unsaved
-    ]  # fmt: skip
+    return [s for s in state.ended.values() if (s.audited or s.cause != EndCause.EXPLICIT) and not _left_over(state, s.id)]
 
 
 def feedback_due(state: State) -> bool:

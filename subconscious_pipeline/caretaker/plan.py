@@ -138,8 +138,8 @@ def _flushes(state: State) -> list[Run]:
     runs = []
     for due in monitor.flushes_due(state):
         key = f"flush-{due.first_id}"
-        session = state.sessions.get(due.session_id)
-        causation = due.event_ids[-1] if session is None or session.connected else session.ended_id
+        ends = [ended_id for ended_id, session in state.ended.items() if session.id == due.session_id]
+        causation = ends[-1] if ends else due.event_ids[-1]
         runs.append(Run(Command.FLUSH, key, _tries(state, key), due.trigger, causation, due.session_id, due.event_ids))
     return runs
 

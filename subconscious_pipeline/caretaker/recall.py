@@ -9,9 +9,9 @@ from subconscious_pipeline.caretaker import gate
 from subconscious_pipeline.caretaker.events import (
     InvalidEvent,
     Payload,
-    Pointer,
     RecalledConcept,
     Recollection,
+    SourcePointer,
     TotalRecallAdvisory,
     TransactionContext,
     TraversalDepth,
@@ -102,7 +102,8 @@ def _recalled(found: list[Found]) -> tuple[RecalledConcept, ...]:
             depth=f.depth,
             tier=f.concept.tier,
             pointers=tuple(
-                Pointer(source_type=p.source_type, source_ref=p.source_ref, time_start=p.time_start, time_end=p.time_end) for p in f.concept.pointers
+                SourcePointer(source_type=p.source_type, source_ref=p.source_ref, time_start=p.time_start, time_end=p.time_end)
+                for p in f.concept.pointers
             ),
         )
         for f in strongest_first

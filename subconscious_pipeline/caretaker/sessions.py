@@ -35,11 +35,6 @@ class Session(msgspec.Struct):
     cause: str = ""
     audited: bool = False
 
-    @property
-    def connected(self) -> bool:
-        """Whether the mind is there: started and not ended."""
-        return self.ended_id == 0
-
 
 def begin(session_id: str, event_id: int, micros: int, payload: SessionStarted) -> Session:
     """A session as it is when it starts."""
@@ -71,10 +66,9 @@ def interact(session: Session, event_id: int, micros: int, mode: Mode) -> None:
 
 
 def end(session: Session, event_id: int, micros: int, cause: EndCause) -> None:
-    """Take the end; a second end changes nothing."""
-    if session.connected:
-        _end_run(session, micros)
-        session.ended_id, session.ended, session.cause = event_id, micros, cause.value
+    """Take the end."""
+    _end_run(session, micros)
+    session.ended_id, session.ended, session.cause = event_id, micros, cause.value
 
 
 def _end_run(session: Session, micros: int) -> None:

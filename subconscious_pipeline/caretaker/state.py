@@ -12,7 +12,7 @@ import msgspec
 
 from subconscious_pipeline.caretaker import events as ev
 from subconscious_pipeline.caretaker import sessions
-from subconscious_pipeline.caretaker.events import Command, InvalidEvent, TraversalOutcome
+from subconscious_pipeline.caretaker.events import Command, EndCause, InvalidEvent, TraversalOutcome
 from subconscious_pipeline.caretaker.log import Event, EventLog
 from subconscious_pipeline.caretaker.sessions import MICROS, Session
 from subconscious_pipeline.instants import to_micros
@@ -33,6 +33,7 @@ class Advisory(msgspec.Struct):
     superseded: int | None = None  # when the next advisory of its session came, while this one waited
     tries: int = 0
     failed: int = 0  # when it last failed
+    orphaned: bool = False  # its session ended
 
 
 class Traversing(msgspec.Struct):
@@ -60,7 +61,8 @@ class State(msgspec.Struct):
     deadline: int = 0
     shutdown_saved: dict[str, int] = {}  # contexts saved by session during this shutdown
     shutdown_published: bool = False
-    sessions: dict[str, Session] = {}
+    sessions: dict[str, Session] = {}  # connected ones
+    ended: dict[int, Session] = {}  # ended and not closed, by the event that ended them
     unsaved: dict[str, list[int]] = {}  # working contexts by session
     advisories: dict[str, Advisory] = {}
     traversing: Traversing | None = None
@@ -91,14 +93,20 @@ def current(log: EventLog, start: State | None = None) -> State:
     """The state of a log now, from `start`, the saved fold or nothing; the fold is saved when much was read."""
     if start is None:
         saved = log.load_fold(FOLD_VERSION)
-        start = State() if saved is None else msgspec.msgpack.decode(saved, type=State)
-    fresh = log.read(after=start.last_id)
-    if not fresh:
+        start = State() if saved is None else _decoded(saved)
+    if log.last_id() == start.last_id:
         return start
-    state = fold(fresh, start)
-    if len(fresh) >= SAVE_EVERY:
+    state = fold(log.stream(start.last_id), start)
+    if state.last_id - start.last_id >= SAVE_EVERY:
         log.save_fold(FOLD_VERSION, state.last_id, msgspec.msgpack.encode(state))
     return state
+
+
+def _decoded(saved: bytes) -> State:
+    try:
+        return msgspec.msgpack.decode(saved, type=State)
+    except msgspec.MsgspecError:
+        return State()  # the saved fold is a cache: what cannot be read is rebuilt
 
 
 def _apply(state: State, event: Event) -> None:
@@ -109,10 +117,9 @@ def _apply(state: State, event: Event) -> None:
     except InvalidEvent:
         state.rejected += 1
         return
-    if payload.incoming and event.session_id is not None:
-        session = state.sessions.get(event.session_id)
-        if session is not None and session.connected:
-            sessions.touch(session, event.id, event.micros)
+    session = _session(state, event)
+    if session is not None and payload.incoming and not isinstance(payload, ev.SessionEnded):
+        sessions.touch(session, event.id, event.micros)
     if handler is not None:
         handler(state, event, payload)
 
@@ -130,7 +137,7 @@ def _session_started(state: State, event: Event, payload: ev.SessionStarted) -> 
 
 def _interaction(state: State, event: Event, payload: ev.Interaction) -> None:
     session = _session(state, event)
-    if session is not None and session.connected:
+    if session is not None:
         sessions.interact(session, event.id, event.micros, payload.mode)
 
 
@@ -144,8 +151,14 @@ def _feedback(state: State, event: Event, _: ev.Accessed | ev.Claimed) -> None:
 
 def _session_ended(state: State, event: Event, payload: ev.SessionEnded) -> None:
     session = _session(state, event)
-    if session is not None:
-        sessions.end(session, event.id, event.micros, payload.cause)
+    if session is None:
+        return
+    if payload.cause is EndCause.TIMEOUT and event.causation_id not in (None, session.last_seen_id):
+        return  # a sign of life came while the caretaker took it for silent
+    sessions.end(session, event.id, event.micros, payload.cause)
+    state.ended[event.id] = state.sessions.pop(session.id)
+    for advisory in state.advisories.values():
+        advisory.orphaned = advisory.orphaned or advisory.session_id == session.id
 
 
 def _advised(state: State, event: Event, payload: ev.TotalRecallAdvisory) -> None:
@@ -247,7 +260,7 @@ def _dropped(state: State, _: Event, payload: ev.AdvisoryDropped) -> None:
 
 
 def _session_closed(state: State, event: Event, _: ev.SessionClosed) -> None:
-    state.sessions.pop(event.session_id or "", None)
+    state.ended.pop(event.causation_id or 0, None)
 
 
 def _break_sent(state: State, event: Event, _: ev.BreakNotification) -> None:
@@ -256,7 +269,7 @@ def _break_sent(state: State, event: Event, _: ev.BreakNotification) -> None:
 
 
 def _audited(state: State, event: Event, _: ev.SessionAuditPrompt) -> None:
-    if (session := _session(state, event)) is not None:
+    if (session := state.ended.get(event.causation_id or 0)) is not None:
         session.audited = True
 
 

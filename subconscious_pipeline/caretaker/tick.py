@@ -109,6 +109,7 @@ class Caretaker:
                 continue
             run = next((r for r in todo.runs if r.key not in done and (only is None or r.command in only)), None)
             if run is None:
+                self.log.mark_tick(now)
                 return StepReport(False, tuple(recorded.values()), tuple(done), tuple(key for key, ok in done.items() if not ok))
             done[run.key] = self._run(run, clock)
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import dagster as dg
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
-from subconscious_pipeline.defs.index import calendar_events, conversations, emails, messages, observations, source_files
+from subconscious_pipeline.defs.index import source_files
 from subconscious_pipeline.errors import SubconsciousError
 from subconscious_pipeline.home import Home, resolve_home
 from subconscious_pipeline.instants import Window, window_from_key
@@ -24,7 +24,7 @@ from subconscious_pipeline.warehouse.ingest import fingerprint
 ingest_job = dg.define_asset_job("ingest", selection=[source_files], description="Read everything new under sources/ into the warehouse.")
 index_job = dg.define_asset_job(
     "index",
-    selection=[source_files, messages, emails, calendar_events, conversations, observations],
+    selection=dg.AssetSelection.assets("source_files", "messages", "emails", "calendar_events", "conversations", "observations"),
     description="Read what is new, then have a model say what each window of the partition range is about.",
 )
 publish_job = dg.define_asset_job(
@@ -81,7 +81,7 @@ def range_tags(first: Window, last: Window) -> dict[str, str]:
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Reads files that are new or have changed, and asks again about windows that got late messages or failed.",
 )
-def late_data(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+def late_data() -> Iterator[dg.RunRequest | dg.SkipReason]:
     """One run to read changed files; one run per contiguous range of due windows."""
     home = resolve_home()
     try:

@@ -16,7 +16,7 @@ def no_orphans(home: HomeResource) -> dg.AssetCheckResult:
     """The invariants of the index."""
     with without_content(), store.reading(home.open(), home.settings()) as con:
         broken = store.broken_invariants(con)
-    return dg.AssetCheckResult(passed=not broken, metadata={name: count for name, count in broken.items()})
+    return dg.AssetCheckResult(passed=not broken, metadata=dict(broken))
 
 
 @dg.asset_check(asset="sources", description="Behind every pointer lies at least one row of the warehouse.")
@@ -43,9 +43,8 @@ def words_are_words(home: HomeResource) -> dg.AssetCheckResult:
 def no_content_in_index(home: HomeResource) -> dg.AssetCheckResult:
     """No run of four words of any message occurs in any text column of memory.duckdb."""
     place, settings = home.open(), home.settings()
-    with without_content():
-        with store.reading(place, settings) as con:
-            suspicious = audit.sentences(con)
+    with without_content(), store.reading(place, settings) as con:
+        suspicious = audit.sentences(con)
     return dg.AssetCheckResult(passed=not suspicious, metadata={"values_that_read_like_text": suspicious})
 
 

@@ -23,14 +23,17 @@ concurrency:
 
 
 def prepare(home: Home) -> Home:
-    """Make the home and its `dagster.yaml`, and point this process (and what it starts) at both."""
+    """Make the home and its `dagster.yaml`."""
     home.create()
     config = home.dagster / "dagster.yaml"
     if not config.exists():
         config.write_text(_CONFIG, encoding="utf-8")
-    os.environ["DAGSTER_HOME"] = str(home.dagster)
-    os.environ[HOME_VARIABLE] = str(home.root)
     return home
+
+
+def environment(home: Home) -> dict[str, str]:
+    """The environment that points a Dagster process (and what it starts) at a home."""
+    return {**os.environ, "DAGSTER_HOME": str(home.dagster), HOME_VARIABLE: str(home.root)}
 
 
 def instance(home: Home) -> dg.DagsterInstance:

@@ -49,9 +49,8 @@ FRESH = dg.FreshnessPolicy.cron(
 )  # fmt: skip
 def concepts_keywords_sources(context: dg.AssetExecutionContext, home: HomeResource, clock: Clock) -> Iterator[dg.MaterializeResult]:  # type: ignore[type-arg]
     """Forget what is past its date, give new observations their concept, rewrite the projection; one transaction."""
-    with without_content():
-        with store.writing(home.open(), home.settings()) as con:
-            done = project.project(con, clock.as_of(context), transaction_id=context.run.run_id)
+    with without_content(), store.writing(home.open(), home.settings()) as con:
+        done = project.project(con, clock.as_of(context), transaction_id=context.run.run_id)
     counts = {"concepts": done.concepts, "keywords": done.keywords, "sources": done.sources}
     changes = {"founded": done.founded, "joined": done.joined, "expired": done.expired, "gone": done.tombstoned, "revision": done.revision}
     for name, rows in counts.items():

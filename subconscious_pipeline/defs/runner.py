@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -54,7 +54,7 @@ def _describe(result: dg.ExecuteInProcessResult) -> str:
             if description:
                 return str(description)
             if deepest is not None:
-                return deepest.message.strip().split(": ", 1)[-1]
+                return str(deepest.message).strip().split(": ", 1)[-1]
     return "failed"
 
 
@@ -79,14 +79,19 @@ def run_pipeline(
         RunError: when reading or publishing failed; a failed window is a report, not an exception.
     """
     tags = {AS_OF_TAG: iso_z(as_of)}
+    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # the terminal has a progress bar; the UI has the log
     resources: dict[str, object] = {"home": HomeResource(root=str(home.root)), "model": Model(name=model or ""), "progress": progress}
 
     with instance(home) as dagster_instance:
 
-        def execute(name: str, more: dict[str, str] | None = None, config: dict[str, object] | None = None) -> str | None:
+        def execute(name: str, more: dict[str, str] | None = None, config: Mapping[str, object] | None = None) -> str | None:
             job = definitions().resolve_job_def(name)
             result = job.execute_in_process(
-                instance=dagster_instance, tags={**tags, **(more or {})}, resources=resources, run_config=config, raise_on_error=False
+                instance=dagster_instance,
+                tags={**tags, **(more or {})},
+                resources=resources,
+                run_config={**quiet, **(config or {})},
+                raise_on_error=False,
             )
             return None if result.success else _describe(result)
 

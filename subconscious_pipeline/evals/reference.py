@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -71,7 +72,8 @@ def reply_for(window: Transcript, concepts: list[dict[str, Any]]) -> Reply:
         for cite in concept["cites"]:
             found = [line.n for line in window.lines if cite in line.text]
             if len(found) != 1:
-                raise ConfigError(f"reference.yaml, window {window.window.key}: {len(found)} lines hold one of the cites of {concept['keywords'][0]!r}")
+                word = concept["keywords"][0]
+                raise ConfigError(f"reference.yaml, window {window.window.key}: {len(found)} lines hold one of the cites of {word!r}")
             numbers.append(found[0])
         made.append({**{key: concept[key] for key in ("topic", "keywords", "kind", "ttl_days")}, "lines": sorted(set(numbers))})
     return Reply.model_validate({"concepts": made})
@@ -99,3 +101,12 @@ def build_replies(folder: Path) -> str:
                     said = transcript(con, window)
                     lines.append(json.dumps(reply_line(said, reply_for(said, answers[window.key])), ensure_ascii=False))
     return "\n".join(lines) + "\n"
+
+
+def main(folder: Path) -> None:
+    """Write `replies.jsonl` beside the reference answers."""
+    (folder / "replies.jsonl").write_text(build_replies(folder), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -117,8 +117,10 @@ class Policy:
     def _on_response(self, response: Any) -> None:
         self._http_failures = 0
         usage = getattr(response, "usage", None)
-        self.prompt_tokens += _count(usage, "prompt_tokens", "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-        self.completion_tokens += _count(usage, "completion_tokens", "output_tokens")
+        self.prompt_tokens += _count(usage, "prompt_tokens") or _count(
+            usage, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"
+        )
+        self.completion_tokens += _count(usage, "completion_tokens") or _count(usage, "output_tokens")
         if getattr(response, "stop_reason", None) == "refusal":
             self._verdict = ErrorCode.REFUSED
         if isinstance(response, str) or getattr(response, "choices", True) in (None, []):

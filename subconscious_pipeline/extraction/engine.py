@@ -36,10 +36,10 @@ def extract_windows(
 ) -> None:
     """Ask about each window and hand each result to `on_result`, in the calling thread, as it finishes (in any order).
 
-    At most `extractor.concurrency` transcripts are in memory or in flight. Unless an exception ends it, every window gets exactly one result: one without lines is
-    `empty` without a call, a defect fails that window alone (`INTERNAL`), windows not begun when `stop` says so or the budget is
-    spent are `failed` with `CANCELLED` or `BUDGET`. The budget is looked at before a window is begun, so windows in flight may overrun it.
-    An interrupt or an exception of `on_result` ends at once; results in flight are lost then.
+    At most `extractor.concurrency` transcripts are in memory or in flight. Unless an exception ends it, every window gets exactly
+    one result: one without lines is `empty` without a call, a defect fails that window alone (`INTERNAL`), windows not begun when
+    `stop` says so or the budget is spent are `failed` with `CANCELLED` or `BUDGET`. The budget is looked at before a window is
+    begun, so windows in flight may overrun it. An interrupt or an exception of `on_result` ends at once; results in flight are lost.
 
     Args:
         pending: the windows, in the order they are to be asked.

@@ -153,9 +153,10 @@ def _connect(settings: Settings) -> tuple[Any, dict[str, Any], bool]:
 
     import instructor
 
+    silence_libraries()
+    client: Any
     options: dict[str, Any]
     try:
-        client: Any
         if provider in ("openai", "ollama"):
             client, options, remote = _openai_client(settings, provider, name)
         else:
@@ -168,7 +169,7 @@ def _connect(settings: Settings) -> tuple[Any, dict[str, Any], bool]:
             f'installed (pip install "instructor[{provider}]") and that its API key is set in the environment'
         ) from None
     finally:
-        silence_libraries()
+        silence_libraries()  # again: a library imported just now may have set its own level
     sdk = client.client
     # Retries are ours: the SDK's would neither be counted nor stop for a shutdown. A time-out given with the call instead
     # would make instructor count all re-asks against it.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 SYSTEM = """\
 You index a person's messages. For each real-life matter in the lines, write one JSON entry:
 words: 4 to 6 specific English words a person would search for: things, places, companies, activities. Translate every foreign word. No names of people, no vague words.
@@ -30,6 +32,9 @@ EXAMPLES = (
     ),
 )
 
+# A small model repeats words of its examples; those that do not stand in the text itself are taken for that.
+EXAMPLE_WORDS = frozenset(word for _, reply in EXAMPLES for entry in msgspec.json.decode(reply) for word in entry["words"].split(", "))
+
 _KIND = '("incident" | "appointment" | "ongoing" | "lasting")'
 _WORD = "[a-z] [a-z] [a-z]" + " [a-z]?" * 11
 
@@ -54,4 +59,14 @@ JUDGE_EXAMPLES = (
     ("1: so bored, it's raining\n2: same, nothing on tv", "smalltalk"),
     ("1: the visa form needs a photo by Monday", "concrete"),
 )
-JUDGE_GRAMMAR = 'root ::= "concrete" | "smalltalk"'
+CONCRETE, SMALL_TALK = "concrete", "smalltalk"
+# The judge leans to small talk; on labelled chats this share of the two probabilities parts them.
+CONCRETE_SHARE = 0.3
+
+TRANSLATE_SYSTEM = "Translate each word into one English word, in the same order."
+TRANSLATE_EXAMPLES = (("mudanza, techo, abogado", "moving, roof, lawyer"), ("Zahnarzt, Heizung, clé", "dentist, heating, key"))
+
+
+def translation_grammar(count: int) -> str:
+    """GBNF of `count` comma-separated words."""
+    return 'root ::= word' + ' ", " word' * (count - 1) + f"\nword ::= {_WORD}"

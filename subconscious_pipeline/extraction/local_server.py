@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import math
 import os
 import secrets
 import threading
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -22,8 +24,8 @@ from subconscious_pipeline.extraction.types import ErrorCode, Usage
 
 log = logging.getLogger(__name__)
 
-SLOTS = 2  # each keeps the cache of one constant prefix
-SLOT_TOKENS = 4096
+SLOTS = 3  # each keeps the cache of one constant prefix
+SLOT_TOKENS = 3072
 MISSING_EXTRA = "the local model needs two more packages; run: pip install 'subconscious-pipeline[local]'"
 
 Message = dict[str, str]
@@ -43,6 +45,16 @@ class Completion:
 
     text: str
     usage: Usage
+
+
+@dataclass(frozen=True)
+class _Reply:
+    data: Any
+    usage: Usage
+
+
+# "Don't repeat yourself": a sequence that has just been written becomes less likely. Without it short replies loop over one word.
+_NO_REPEATS = {"dry_multiplier": 0.8, "dry_allowed_length": 2, "dry_penalty_last_n": 48}
 
 
 class LlamaClient:
@@ -68,19 +80,39 @@ class LlamaClient:
         Raises:
             CallFailed: with the reason as a code; the server's own words are dropped, since they may quote the prompt.
         """
-        body = {
-            "messages": list(messages),
-            "grammar": grammar,
-            "id_slot": slot,
-            "max_tokens": max_tokens,
-            "temperature": 0,
-            "seed": 0,
-            "cache_prompt": True,
-        }
+        reply = self._post({"messages": list(messages), "grammar": grammar, "id_slot": slot, "max_tokens": max_tokens, **_NO_REPEATS}, timeout)
+        try:
+            choice = reply.data["choices"][0]
+            text, finish = str(choice["message"]["content"]), choice["finish_reason"]
+        except (KeyError, IndexError, TypeError):
+            raise CallFailed(ErrorCode.INVALID) from None
+        if finish == "length":
+            raise CallFailed(ErrorCode.TRUNCATED)
+        return Completion(text, reply.usage)
+
+    def weigh(self, messages: Sequence[Message], options: Sequence[str], *, slot: int, timeout: float) -> tuple[dict[str, float], Usage]:
+        """How probable it is that the reply begins like each of some words that differ in their first letters.
+
+        Raises:
+            CallFailed: as `complete`.
+        """
+        reply = self._post({"messages": list(messages), "id_slot": slot, "max_tokens": 1, "logprobs": True, "top_logprobs": 20}, timeout)
+        weights = dict.fromkeys(options, 0.0)
+        try:
+            for candidate in reply.data["choices"][0]["logprobs"]["content"][0]["top_logprobs"]:
+                token = str(candidate["token"]).strip().lower()
+                for option in options:
+                    if token and option.startswith(token):
+                        weights[option] += math.exp(float(candidate["logprob"]))
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise CallFailed(ErrorCode.INVALID) from None
+        return weights, reply.usage
+
+    def _post(self, body: dict[str, Any], timeout: float) -> _Reply:
         with self._one_at_a_time:
             began = time.monotonic()
             try:
-                response = self._http.post("/v1/chat/completions", json=body, timeout=timeout)
+                response = self._http.post("/v1/chat/completions", json=body | {"temperature": 0, "seed": 0, "cache_prompt": True}, timeout=timeout)
             except httpx.TimeoutException:
                 raise CallFailed(ErrorCode.TIMEOUT) from None
             except httpx.TransportError:
@@ -89,15 +121,11 @@ class LlamaClient:
         if response.status_code != 200:
             raise CallFailed(_status_code(response.status_code))
         try:
-            reply = response.json()
-            choice, counts = reply["choices"][0], reply["usage"]
-            text, finish = str(choice["message"]["content"]), choice["finish_reason"]
-            usage = Usage(1, int(counts["prompt_tokens"]), int(counts["completion_tokens"]), seconds)
-        except (ValueError, KeyError, IndexError, TypeError):
+            data = response.json()
+            counts = data["usage"]
+            return _Reply(data, Usage(1, int(counts["prompt_tokens"]), int(counts["completion_tokens"]), seconds))
+        except (ValueError, KeyError, TypeError):
             raise CallFailed(ErrorCode.INVALID) from None
-        if finish == "length":
-            raise CallFailed(ErrorCode.TRUNCATED)
-        return Completion(text, usage)
 
     def close(self) -> None:
         """Close the connections; the server goes on."""

@@ -1,47 +1,45 @@
-"""What is done around the small model, as pure functions: choosing lines, cutting pieces, joining drafts across calls, cleaning words."""
+"""What is done around the small model, as pure functions: choosing lines, cutting pieces, reading replies, joining drafts, cleaning words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
+import msgspec
+
+from subconscious_pipeline.extraction.local_prompt import EXAMPLE_WORDS
+from subconscious_pipeline.extraction.local_words import COMMON, KNOWN, RARE, english, foreign, names, proper, rare, spoken, telling, zipf
+from subconscious_pipeline.extraction.reply import MAX_WORDS, MIN_WORDS, clean_keyword
 from subconscious_pipeline.extraction.types import Kind
-from subconscious_pipeline.warehouse.transcript import Conversation, Line, Transcript
-from subconscious_pipeline.words import FILLER, content_words, normalize, singular, stem, stems, tokens
+from subconscious_pipeline.warehouse.transcript import Line, Transcript
+from subconscious_pipeline.words import content_words, normalize, stem, stems, tokens
 
 LINES_A_CALL = 8
-CHARS_A_LINE = {"chat": 300}
-OTHER_CHARS = 700
+CHAT_CHARS = 300  # of one line shown; the rest of a longer one is cut off
+TEXT_CHARS = 700
+TITLE_CHARS = 60
+JUDGED_LINES = 4
 
-_LANGUAGES = ("en", "es", "fr", "de", "it", "pt", "nl")
-_COMMON = 4.7
-_LAUGHTER = re.compile(r"(?:j+[aeiou]+|h+[aeio]+|k+|x+d+|l+o+l+|m+|u+|a+h*|o+h*)+|(?:ja|je|ha|he)+j?h?")
+# Right words for many matters, telling for none.
+VAGUE = stems(
+    "appointment family meeting office mail doctor patient date feeling customer user owner name two three four five six seven eight nine ten "
+    "arrival departure location document notification".split()
+)
+
+_LAUGHTER = re.compile(r"(?:j+[aeiou]+|h+[aeiou]+|x+d+|l+o+l+|m+h*|u+h*|a+h*|o+h*|k+)+j?h?")
 _STRETCHED = re.compile(r"(.)\1\1")
 _ORDERS = re.compile(
-    r"\b(?:ignore|disregard|forget|override|ignora|ignor[aá]|olvida|olvid[aá]|ignoriere|ignorez)\b.{0,40}"
-    r"\b(?:instructions?|rules?|prompts?|directions?|instrucciones|reglas|anweisungen|regeln|consignes)\b"
-    r"|\b(?:output|respond|reply|answer|print|return|write|say)\s+(?:exactly|only|nothing but|verbatim|with the following)\b"
-    r"|(?:^|[.\s>*\[<#])(?:SYSTEM|ASSISTANT|DEVELOPER)\s*(?:PROMPT|MESSAGE|NOTE)?\s*[:\]>]"
-    r"|</?\s*(?:system|assistant|user|instructions?)\s*>|<\|[a-z_]+\|>|\[/?INST\]"
-    r"|\byou are (?:now )?(?:an? )?(?:ai|llm|language model|assistant|chatgpt|claude)\b"
-    r"|\b(?:system prompt|as an ai|developer mode|jailbreak)\b|[\"']?(?:concepts|keywords)[\"']?\s*:\s*\[",
+    r"\b(?:ignore|disregard|forget|override|ignor[aáe]|olvid[aáe]|ignoriere|ignorez|oublie[zr]?)\b.{0,40}"
+    r"\b(?:instructions?|rules|prompts?|instrucciones|reglas|anweisungen|regeln|consignes|r[èe]gles)\b"
+    r"|\b(?:output|respond|reply|answer|print|return|write|say)\s+(?:exactly|only|nothing but|verbatim)\b"
+    r"|(?:^|[.>*\[<#]\s*)(?-i:SYSTEM|ASSISTANT|DEVELOPER)(?-i:\s+(?:PROMPT|MESSAGE|NOTE))?\s*[:\]>]"
+    r"|</?\s*(?:system|assistant|instructions?)\s*>|<\|[a-z_]+\|>|\[/?INST\]"
+    r"|\byou are (?:now )?(?:an? |the )?(?:ai|llm|language model|chatgpt|claude)\b"
+    r"|\b(?:system prompt|as an ai\b|developer mode|jailbreak)|[\"'](?:concepts|keywords|words)[\"']\s*:\s*[\[\"']",
     re.IGNORECASE | re.DOTALL,
 )
-_CASED = re.compile(r"(?:SYSTEM|ASSISTANT|DEVELOPER)")
-
-
-@lru_cache(maxsize=100_000)
-def commonness(word: str, language: str = "") -> float:
-    """How common a word is, on the Zipf scale (0 unknown, 7 the commonest); in the commonest of some languages, or in one.
-
-    Raises:
-        ImportError: `wordfreq` is not installed.
-    """
-    from wordfreq import zipf_frequency
-
-    return max(float(zipf_frequency(word, each, wordlist="small")) for each in ([language] if language else _LANGUAGES))
 
 
 @dataclass(frozen=True)
@@ -51,39 +49,60 @@ class Piece:
     channel: str
     title: str
     lines: tuple[Line, ...]
-    shown: tuple[str, ...]  # distinct texts as the model sees them; for calendars fewer than lines
+    shown: tuple[str, ...]  # texts as the model sees them; of calendar entries with equal texts one
 
     @property
     def text(self) -> str:
-        rows = [f"{n}: {text}" for n, text in enumerate(self.shown, 1)]
-        return "\n".join([f"{self.channel}: {self.title}" if self.channel != "calendar" else "calendar", *rows])
+        """The user's message of the call."""
+        heading = f"{self.channel}: {self.title}" if self.title else self.channel
+        return "\n".join([heading, *(f"{n}: {text}" for n, text in enumerate(self.shown, 1))])
+
+    @property
+    def most(self) -> int:
+        """How many matters one reply may hold: a mail thread or an event is about one thing, a chat may be about two."""
+        return 1 if self.channel in ("email", "calendar") or len(self.shown) < 3 else 2
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether it may be nothing but small talk: a chat in which hardly any line is dense with rare words."""
+        strong = [strength(text) for text in self.shown]
+        return self.channel == "chat" and max(strong) < 4 and sum(value >= 3 for value in strong) < 2
+
+    @property
+    def sample(self) -> str:
+        """The most telling lines, which the judge is shown."""
+        best = sorted(sorted(range(len(self.shown)), key=lambda place: -strength(self.shown[place]))[:JUDGED_LINES])
+        return "\n".join(f"{n}: {self.shown[place][:120]}" for n, place in enumerate(best, 1))
 
 
 @dataclass(frozen=True)
 class Draft:
-    """One matter as the model drafted it, in numbers of the window's lines."""
+    """One matter as the model drafted it."""
 
-    lines: tuple[int, ...]
+    lines: frozenset[int]  # numbers of the window's lines
     words: tuple[str, ...]
     kind: Kind
     channel: str
+    size: int = 1  # lines that spoke for `kind`
 
 
 def is_order(text: str) -> bool:
-    """Whether a text looks like an order to a language model rather than to a person."""
+    """Whether a text looks like an order to a language model instead of to a person."""
     return _ORDERS.search(text) is not None
 
 
+def strength(text: str) -> int:
+    """How dense a chat line is: its different rare words (no laughter, no stretched words), and one for a number."""
+    found = {
+        word for word in spoken(text) if len(word) > 2 and not _LAUGHTER.fullmatch(word) and not _STRETCHED.search(word) and rare(word)
+    }
+    return len(found) + any(char.isdigit() for char in text)
+
+
 def says_something(text: str) -> bool:
-    """Whether a chat line may hold a matter: a rare word among others, a number with a word, or simply length."""
-    found = [word for word in re.findall(r"[^\W\d_]+", text.lower())]
-    if len(found) >= 9 or (len(found) >= 2 and any(c.isdigit() for c in text)):
-        return True
-    rare = [
-        w for w in found
-        if len(w) > 2 and not _LAUGHTER.fullmatch(w) and not _STRETCHED.search(w) and commonness(w) < _COMMON
-    ]
-    return len(found) >= 3 and bool(rare)
+    """Whether a chat line may hold part of a matter: it is long, or has three words and a rare one or a number among them."""
+    count = len(spoken(text))
+    return count >= 9 or (count >= 3 and strength(text) > 0) or (count >= 2 and any(char.isdigit() for char in text))
 
 
 def _cut(text: str, most: int) -> str:
@@ -91,24 +110,29 @@ def _cut(text: str, most: int) -> str:
 
 
 def pieces(transcript: Transcript) -> list[Piece]:
-    """Everything worth a call, in the order of the transcript; calendar entries last, grouped by shared title words."""
-    found: list[Piece] = []
+    """Everything worth a call, in the order of the transcript; calendar entries last, grouped by the words they share.
+
+    Lines that look like orders to a model are never shown, chat lines that say nothing neither.
+    """
+    found = []
     events: list[Line] = []
     for conversation in transcript.conversations:
-        lines = [line for line in conversation.lines if not is_order(line.text) and not is_order(line.author)]
+        lines = [line for line in conversation.lines if not is_order(line.text)]
         if conversation.channel == "calendar":
             events += lines
             continue
-        if conversation.channel == "chat":
+        chat = conversation.channel == "chat"
+        if chat:
             lines = [line for line in lines if says_something(line.text)]
-        most = CHARS_A_LINE.get(conversation.channel, OTHER_CHARS)
-        size = -(-len(lines) // max(1, -(-len(lines) // LINES_A_CALL)))
-        for start in range(0, len(lines), size or 1):
-            part = tuple(lines[start : start + size])
-            found.append(Piece(conversation.channel, _cut(conversation.title, 60), part, tuple(_cut(line.text, most) for line in part)))
+        title = "" if is_order(conversation.title) else _cut(conversation.title, TITLE_CHARS)
+        calls = -(-len(lines) // LINES_A_CALL)
+        for call in range(calls):
+            part = lines[len(lines) * call // calls : len(lines) * (call + 1) // calls]
+            shown = tuple(_cut(line.text, CHAT_CHARS if chat else TEXT_CHARS) for line in part)
+            found.append(Piece(conversation.channel, title, tuple(part), shown))
     for group in _grouped(events):
-        shown = tuple(dict.fromkeys(_cut(re.sub(r"\s*\(.*?\)", "", line.text), 200) for line in group))
-        found.append(Piece("calendar", "", tuple(group), shown))
+        texts = dict.fromkeys(_cut(re.sub(r"\s*\([^()]*\)", "", line.text), TEXT_CHARS) for line in group)
+        found.append(Piece("calendar", "", tuple(group), tuple(texts)[:LINES_A_CALL]))
     return found
 
 
@@ -124,3 +148,162 @@ def _grouped(events: Sequence[Line]) -> list[list[Line]]:
         else:
             groups.append((own, [line]))
     return [members for _, members in groups]
+
+
+class _Entry(msgspec.Struct):
+    words: str
+    kind: Kind
+    lines: list[int] = []
+
+
+def read_reply(text: str, piece: Piece) -> list[Draft]:
+    """The drafts of one reply, in numbers of the window's lines. Words stay as written.
+
+    Raises:
+        ValueError: when the reply is not of the agreed form or cites lines that were not shown.
+    """
+    try:
+        entries = msgspec.json.decode(text, type=list[_Entry])
+    except msgspec.MsgspecError:
+        raise ValueError("the reply is not of the agreed form") from None
+    every = frozenset(line.n for line in piece.lines)
+    drafts = []
+    for entry in entries:
+        if any(not 1 <= n <= len(piece.shown) for n in entry.lines):
+            raise ValueError("the reply cites lines that were not shown")
+        # Of one line, and of calendar entries with equal texts, all are meant.
+        cited = every if piece.channel == "calendar" or not entry.lines else frozenset(piece.lines[n - 1].n for n in entry.lines)
+        kind: Kind = "appointment" if piece.channel == "calendar" else entry.kind
+        drafts.append(Draft(cited, tuple(word.strip() for word in entry.words.split(",")), kind, piece.channel, len(cited)))
+    return drafts
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the steps need to know about a window."""
+
+    texts: Mapping[int, str]
+    titles: Mapping[int, str]
+    people: frozenset[str]  # stems
+
+    @classmethod
+    def of(cls, transcript: Transcript) -> Context:
+        """The context of a transcript."""
+        texts = {line.n: line.text for line in transcript.lines}
+        titles = {line.n: conversation.title for conversation in transcript.conversations for line in conversation.lines}
+        return cls(texts, titles, frozenset(names(line.author for line in transcript.lines if "@" not in line.author)))
+
+    def text_of(self, numbers: Iterable[int]) -> str:
+        """The titles and texts of some lines."""
+        chosen = sorted(numbers)
+        return "\n".join([*dict.fromkeys(self.titles[n] for n in chosen), *(self.texts[n] for n in chosen)])
+
+
+def untranslated(drafts: Iterable[Draft], context: Context) -> list[str]:
+    """The words of drafts that were copied from a foreign text instead of translated, as they stand there; proper names are none."""
+    found: dict[str, None] = {}
+    for draft in drafts:
+        text = context.text_of(draft.lines)
+        written = {normalize(word): word for word in spoken(text)}
+        capital = proper(text)
+        for word in draft.words:
+            source = written.get(normalize(word), word)
+            if foreign(source) and normalize(word) not in capital:
+                found[source] = None
+    return list(found)
+
+
+def clean(drafts: Sequence[Draft], context: Context, translations: Mapping[str, str]) -> list[Draft]:
+    """The drafts with only words a person would search for.
+
+    Translated words replace copied ones. Names of speakers, vague, invented and still foreign words go, and so do words of
+    all-English lines that do not stand in them and words that leaked from the examples. Where too few are left, telling words of
+    the cited lines step in; a draft that still has too few is dropped.
+    """
+    cleaned = []
+    for draft in drafts:
+        text = context.text_of(draft.lines)
+        written = {normalize(word): word for word in spoken(text)}
+        present, capital, literal = stems(map(normalize, tokens(text))), proper(text), english(text)
+        kept: dict[str, str] = {}
+        for word in draft.words:
+            source = written.get(normalize(word), word)
+            for plain in clean_keyword(translations.get(source, word)):
+                own = stem(plain)
+                here = own in present
+                if (
+                    own in kept or own in context.people or own in VAGUE
+                    or (not here and (literal or plain in EXAMPLE_WORDS or zipf(plain) < KNOWN))
+                    or (plain not in capital and foreign(written.get(plain, plain)))
+                ):  # fmt: skip
+                    continue
+                kept[own] = plain
+        for plain in telling(text):
+            if len(kept) >= FILL_TO:
+                break
+            if stem(plain) not in context.people and stem(plain) not in VAGUE and any(clean_keyword(plain)):
+                kept.setdefault(stem(plain), plain)
+        if len(kept) >= MIN_WORDS:
+            cleaned.append(replace(draft, words=tuple(kept.values())[:MAX_WORDS]))
+    return cleaned
+
+
+FILL_TO = 4
+
+
+def join(drafts: Sequence[Draft], context: Context) -> list[Draft]:
+    """One draft a matter: those that share two stems, or a rare one, become one; a rare word also counts when it stands in the other's lines."""
+    joined: list[Draft] = []
+    for draft in drafts:
+        for place, other in enumerate(joined):
+            if _same(draft, other, context):
+                joined[place] = _merged(other, draft)
+                break
+        else:
+            joined.append(draft)
+    # A merged draft may by now share words with one it did not share words with before.
+    return joined if len(joined) == len(drafts) else join(joined, context)
+
+
+def _same(one: Draft, other: Draft, context: Context) -> bool:
+    own, its = {stem(word): word for word in one.words}, {stem(word): word for word in other.words}
+    shared = own.keys() & its.keys()
+    if len(shared) >= 2 or any(zipf(own[each]) < RARE for each in shared):
+        return True
+    if one.lines & other.lines:
+        return False
+    own_text, its_text = (stems(map(normalize, tokens(context.text_of(each.lines)))) for each in (one, other))
+    return any(zipf(word) < RARE - 0.4 and each in its_text for each, word in own.items()) or any(
+        zipf(word) < RARE - 0.4 and each in own_text for each, word in its.items()
+    )
+
+
+def _merged(one: Draft, other: Draft) -> Draft:
+    # Words of both in turn, so that the cut at the most words costs both.
+    turns = [word for pair in zip(one.words, other.words, strict=False) for word in pair]
+    longer = max(one.words, other.words, key=len)
+    ordered = {stem(word): word for word in reversed([*turns, *longer[len(turns) // 2 :]])}
+    words = tuple(reversed(list(ordered.values())))
+    leading = max(one, other, key=lambda draft: (draft.channel == "calendar", draft.size))
+    return Draft(one.lines | other.lines, words[:MAX_WORDS], leading.kind, leading.channel, one.size + other.size)
+
+
+def finish(drafts: Sequence[Draft], context: Context) -> list[Draft]:
+    """Words that several drafts claim stay with the one whose lines say them most; lines nobody cites go to the draft whose rare word they hold."""
+    counts = [Counter(stem(normalize(word)) for word in tokens(context.text_of(draft.lines))) for draft in drafts]
+    owner: dict[str, int] = {}
+    for place, draft in enumerate(drafts):
+        for word in draft.words:
+            own = stem(word)
+            if own not in owner or counts[place][own] > counts[owner[own]][own]:
+                owner[own] = place
+    cited = frozenset().union(*(draft.lines for draft in drafts))
+    finished = []
+    for place, draft in enumerate(drafts):
+        words = tuple(word for word in draft.words if owner[stem(word)] == place)
+        if len(words) < MIN_WORDS:
+            words = draft.words
+        signs = {stem(word) for word in words if zipf(word) < RARE}
+        more = {n for n, text in context.texts.items() if n not in cited and not is_order(text) and signs & stems(map(normalize, tokens(text)))}
+        finished.append(replace(draft, words=words, lines=draft.lines | more))
+    return finished

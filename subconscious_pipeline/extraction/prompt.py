@@ -29,7 +29,8 @@ two matters in one conversation are two entries.
 2. topic: one English sentence that says what the matter is. Write it first and choose the rest by it.
 3. lines: the numbers of all messages that talk about this matter, and no others.
 4. keywords: 3 to 8, the most telling first. Each is a single, specific English noun in lowercase singular, ASCII letters, \
-with digits only where they belong to a name: things, places, organisations, products, topics that someone would search for. Translate from other languages; keep names of \
+with digits only where they belong to a name: things, places, organisations, products, topics that someone would search for. \
+Translate from other languages; keep names of \
 companies, places and products. Never generic words such as message, problem or tomorrow; no numbers, dates, addresses, phone numbers, codes or \
 passwords; no personal names unless the person is the matter.
 5. kind and ttl_days, the days after which nobody will ask any more:

@@ -52,8 +52,8 @@ def entries(con: duckdb.DuckDBPyConnection) -> dict[datetime, Entry]:
 def needs(row: WindowInput, entry: Entry | None) -> bool:
     """Whether a window's present content has not been extracted, whatever its age or backoff."""
     if row.rows == 0:
-        # Nothing speaks any more: only a window that once gave observations has to be looked at again.
-        return entry is not None and entry.status == "ok" and entry.input_hash != row.input_hash
+        # Nothing speaks any more: only a window that has been asked about has to be looked at again.
+        return entry is not None and entry.status != "empty" and entry.input_hash != row.input_hash
     return entry is None or entry.status in ("running", "failed", "quarantined") or entry.input_hash != row.input_hash
 
 
@@ -71,7 +71,9 @@ def due(
     hours = settings.window_hours
     oldest = as_of - timedelta(days=settings.lookback_days)
     found = []
-    for row in inputs:
+    for row in _with_vanished(inputs, ledger):
+        if row.start >= as_of:
+            continue
         window, entry = window_at(row.start, hours), ledger.get(row.start)
         if not window.closed(as_of) or window.start < max(oldest, settings.start_at) or not needs(row, entry):
             continue
@@ -86,6 +88,16 @@ def due(
             continue
         found.append(DueWindow(window, row.input_hash, row.rows, tries))
     return found
+
+
+def _with_vanished(inputs: Iterable[WindowInput], ledger: Mapping[datetime, Entry]) -> list[WindowInput]:
+    """The windows of the warehouse and, as empty ones, those that the ledger knows but of which no row is left.
+
+    A warehouse without any row is one that has been lost, and says nothing about what memory holds.
+    """
+    rows = list(inputs)
+    gone = ledger.keys() - {row.start for row in rows} if rows else ()
+    return sorted([*rows, *(WindowInput(start, 0, 0, 0, "") for start in gone)], key=lambda row: row.start)
 
 
 def older_than_lookback(inputs: Iterable[WindowInput], ledger: Mapping[datetime, Entry], as_of: datetime, settings: Settings) -> list[Window]:
@@ -136,7 +148,10 @@ def ranges(windows: Sequence[DueWindow], barriers: Iterable[datetime] | None = N
 
 
 def claim(con: duckdb.DuckDBPyConnection, windows: Iterable[tuple[Window, str]], model: str, as_of: datetime) -> None:
-    """Mark windows (with their input hashes) as running, so that a look at the ledger tells what is going on."""
+    """Mark windows (with their input hashes) as running, so that a look at the ledger tells what is going on.
+
+    A window whose present content has been extracted (by another run, a moment ago) keeps its outcome.
+    """
     rows = [(window.start, window.end, input_hash) for window, input_hash in windows]
     schema: pl.Schema = pl.Schema({"window_start": pl.Datetime("us", "UTC"), "window_end": pl.Datetime("us", "UTC"), "input_hash": pl.String()})
     con.register("claimed_windows", pl.DataFrame(rows, schema=schema, orient="row").to_arrow())
@@ -146,7 +161,8 @@ def claim(con: duckdb.DuckDBPyConnection, windows: Iterable[tuple[Window, str]],
         SELECT window_start, window_end, 'running', $lease::TIMESTAMPTZ, 0, NULL, input_hash, $model, '', 0, 0, 0, 0, NULL, $now::TIMESTAMPTZ
         FROM claimed_windows
         ON CONFLICT (window_start) DO UPDATE SET status = 'running', lease_until = excluded.lease_until, model = excluded.model,
-            tries = CASE WHEN input_hash = excluded.input_hash THEN tries ELSE 0 END, input_hash = excluded.input_hash""",
+            tries = CASE WHEN input_hash = excluded.input_hash THEN tries ELSE 0 END, input_hash = excluded.input_hash
+        WHERE status NOT IN ('ok', 'empty') OR input_hash <> excluded.input_hash""",
         {"lease": as_of + LEASE, "model": model, "now": as_of},
     )
     con.unregister("claimed_windows")

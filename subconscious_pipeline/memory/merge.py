@@ -94,13 +94,26 @@ def assign(sightings: Iterable[Sighting], next_id: int) -> dict[int, int]:
 Interval = tuple[str, str, float, float]  # source type, source ref, start and end in seconds
 
 
+def _disjoint(spans: Sequence[Interval]) -> list[Interval]:
+    """The same spans with those that overlap joined."""
+    joined: list[Interval] = []
+    for span in sorted(spans):
+        if joined and joined[-1][:2] == span[:2] and span[2] <= joined[-1][3]:
+            joined[-1] = (*span[:2], joined[-1][2], max(joined[-1][3], span[3]))
+        else:
+            joined.append(span)
+    return joined
+
+
 def span_overlap(left: Sequence[Interval], right: Sequence[Interval]) -> float:
     """Share of the larger of two sets of spans that the other covers, 0..1. A single message counts as one second."""
+
+    left, right = _disjoint(left), _disjoint(right)
 
     def length(spans: Sequence[Interval]) -> float:
         return sum(end - start + 1 for _, _, start, end in spans)
 
-    common = sum(max(0.0, min(a[3], b[3]) - max(a[2], b[2]) + 1) for a in left for b in right if a[:2] == b[:2] and a[2] <= b[3] and b[2] <= a[3])
+    common = sum(min(a[3], b[3]) - max(a[2], b[2]) + 1 for a in left for b in right if a[:2] == b[:2] and a[2] <= b[3] and b[2] <= a[3])
     larger = max(length(left), length(right))
     return common / larger if larger else 0.0
 

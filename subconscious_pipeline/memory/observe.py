@@ -72,8 +72,9 @@ def insert(
     window_start: datetime,
     concept_ids: Sequence[int | None],
     session_id: str | None = None,
+    first_ordinal: int = 0,
 ) -> list[int]:
-    """Insert observations of one window (or one session flush) in the order given; returns their ids."""
+    """Insert observations of one window (or one session note) in the order given, numbered from `first_ordinal`; returns their ids."""
     row = con.execute("SELECT coalesce(max(id), 0) FROM observations").fetchone()
     first = (row[0] if row else 0) + 1
     ids = list(range(first, first + len(observations)))
@@ -81,7 +82,7 @@ def insert(
         {
             "id": ids,
             "window_start": pl.Series([window_start] * len(ids), dtype=_INSTANT),
-            "ordinal": list(range(len(ids))),
+            "ordinal": list(range(first_ordinal, first_ordinal + len(ids))),
             "words": [list(o.words) for o in observations],
             "kind": [o.kind for o in observations],
             "ttl_days": [o.ttl_days for o in observations],

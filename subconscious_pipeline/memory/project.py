@@ -15,12 +15,16 @@ from subconscious_pipeline.memory import observe
 from subconscious_pipeline.memory.merge import Sighting, assign
 from subconscious_pipeline.memory.store import check_invariants, raise_revision
 
-# The concept an observation counts for now: its own, or where merges have led it.
-RESOLVED = """
+# Where merges have led each concept id that was merged away.
+REDIRECTS = """
     WITH RECURSIVE hops AS (
         SELECT from_id, into_id, 1 AS depth FROM merges
         UNION ALL SELECT h.from_id, m.into_id, h.depth + 1 FROM hops h JOIN merges m ON m.from_id = h.into_id
     ), redirects AS (SELECT from_id, arg_max(into_id, depth) AS into_id FROM hops GROUP BY from_id)
+"""
+# The concept an observation counts for now: its own, or where merges have led it.
+RESOLVED = f"""
+    {REDIRECTS}
     SELECT o.*, coalesce(r.into_id, o.concept_id) AS resolved FROM observations o LEFT JOIN redirects r ON r.from_id = o.concept_id
 """
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import duckdb
 
-from subconscious_pipeline.memory.project import RESOLVED
+from subconscious_pipeline.memory.project import REDIRECTS, RESOLVED
 from subconscious_pipeline.memory.store import raise_revision
 
 DECAY = 0.5
@@ -41,13 +41,13 @@ WITH resolved AS ({RESOLVED}),
      moments AS (
         SELECT resolved AS concept_id, observed_at AS moment FROM resolved WHERE resolved IS NOT NULL
         UNION ALL
-        SELECT coalesce(r.resolved, a.concept_id), a."at" FROM accesses a
-        LEFT JOIN (SELECT DISTINCT concept_id, resolved FROM resolved) r ON r.concept_id = a.concept_id),
+        SELECT coalesce(r.into_id, a.concept_id), a."at" FROM accesses a
+        LEFT JOIN ({REDIRECTS} SELECT * FROM redirects) r ON r.from_id = a.concept_id),
      activation AS (
         SELECT m.concept_id, ln(sum(power(greatest((epoch($as_of::TIMESTAMPTZ) - epoch(m.moment)) / 3600.0, 1.0),
                                           -CASE WHEN s.claimed THEN {CLAIMED_DECAY} ELSE {DECAY} END))) AS b
         FROM moments m JOIN concept_state s USING (concept_id) JOIN concepts c ON c.id = m.concept_id
-        WHERE m.moment <= $as_of GROUP BY m.concept_id)
+        GROUP BY m.concept_id)
 SELECT c.id AS concept_id, s.tier, s.claimed,
        CASE WHEN s.tier = 'IDENTITY_CORE' THEN 1.0
             ELSE round(coalesce(1 / (1 + exp(-(a.b - ({THRESHOLD})) / {NOISE})), 0), 9) END AS score
@@ -73,6 +73,7 @@ _RANK = "array_position(['IDENTITY_CORE', 'ACTIVE_CONTEXT', 'LONG_TERM', 'ARCHIV
 def sweep(con: duckdb.DuckDBPyConnection, as_of: datetime) -> Sweep:
     """Recompute every concept's score at `as_of` and move tiers, within the caller's transaction.
 
+    Moments still to come (an appointment observed in advance) count as one hour ago: what lies ahead is as present as can be.
     Demotes and promotes, never deletes. IDENTITY_CORE is exempt; a claimed concept is never demoted below LONG_TERM.
     """
     con.execute(_SCORES, {"as_of": as_of})

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import duckdb
 
 from subconscious_pipeline import duck
-from subconscious_pipeline.errors import ConfigError, StoreError
+from subconscious_pipeline.errors import StoreError
 from subconscious_pipeline.home import Home
 from subconscious_pipeline.memory.schema import MIGRATIONS
 from subconscious_pipeline.settings import Settings
@@ -37,26 +37,11 @@ def check_invariants(con: duckdb.DuckDBPyConnection) -> None:
         raise StoreError("the change was rolled back, it would leave " + ", ".join(f"{name} ({count})" for name, count in broken.items()))
 
 
-def check_window_size(con: duckdb.DuckDBPyConnection, settings: Settings) -> None:
-    """Refuse a home whose windows have another size than the settings.
-
-    Raises:
-        ConfigError: says how to go on.
-    """
-    row = con.execute("SELECT value FROM meta WHERE key = 'window_hours'").fetchone()
-    if row and int(row[0]) != settings.window_hours:
-        raise ConfigError(
-            f"this home has windows of {row[0]} hours, the settings ask for {settings.window_hours}: set SUBCONSCIOUS_WINDOW_HOURS={row[0]}, "
-            "or index anew in a fresh home (copy sources/ and sources.yaml there and run `subconscious run --home NEW`)"
-        )
-
-
 @contextmanager
 def writing(home: Home, settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     """One write transaction on memory.duckdb. See `duck.writing`."""
     with duck.writing(home.memory, home.lock("memory"), MIGRATIONS, settings.lock_seconds) as con:
-        check_window_size(con, settings)
-        con.execute("INSERT OR IGNORE INTO meta VALUES ('window_hours', ?)", [str(settings.window_hours)])
+        duck.check_window_hours(con, settings.window_hours, keep=True)
         yield con
 
 
@@ -64,7 +49,7 @@ def writing(home: Home, settings: Settings) -> Iterator[duckdb.DuckDBPyConnectio
 def reading(home: Home, settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     """A read-only connection to memory.duckdb. See `duck.reading`."""
     with duck.reading(home.memory, MIGRATIONS, settings.lock_seconds) as con:
-        check_window_size(con, settings)
+        duck.check_window_hours(con, settings.window_hours)
         yield con
 
 

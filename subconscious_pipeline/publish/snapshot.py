@@ -8,12 +8,14 @@ from datetime import date, datetime
 
 import duckdb
 
-from subconscious_pipeline.memory.project import RESOLVED
+from subconscious_pipeline.errors import StoreError
+from subconscious_pipeline.memory.project import REDIRECTS, RESOLVED
 from subconscious_pipeline.memory.store import revision
 from subconscious_pipeline.publish import tokens
 from subconscious_pipeline.publish.choose import SEPARATOR, Candidate, choose
 from subconscious_pipeline.publish.overview import Overview
 from subconscious_pipeline.settings import Settings
+from subconscious_pipeline.words import is_word
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ def take(con: duckdb.DuckDBPyConnection, state: Overview, settings: Settings) ->
         SELECT k.concept_id, k.word, r.rank, count(*) OVER (PARTITION BY k.word)
         FROM keywords k JOIN ranks r ON r.concept_id = k.concept_id AND r.word = k.word ORDER BY k.concept_id, k.word"""
     ).fetchall()
+    if any(not is_word(word) for _, word, _, _ in words):
+        raise StoreError("memory holds a keyword that is no word; nothing was published (`subconscious doctor` says more)")
     state_of = {concept.id: concept for concept in concepts}
     listed = [
         Candidate(concept_id, word, rank, state_of[concept_id].score) for concept_id, word, rank, _ in words if state_of[concept_id].tier != "ARCHIVE"
@@ -92,7 +96,7 @@ def take(con: duckdb.DuckDBPyConnection, state: Overview, settings: Settings) ->
         WHERE l.resolved IN (SELECT id FROM concepts) ORDER BY ALL"""
     ).fetchall()
     sources = con.execute("SELECT concept_id, source_type, source_ref, time_start, time_end FROM sources ORDER BY ALL").fetchall()
-    redirects = con.execute("SELECT DISTINCT concept_id, resolved FROM (" + RESOLVED + ") WHERE concept_id <> resolved ORDER BY 1").fetchall()
+    redirects = con.execute(f"{REDIRECTS} SELECT from_id, into_id FROM redirects WHERE into_id IN (SELECT id FROM concepts) ORDER BY 1").fetchall()
     return Snapshot(
         revision=revision(con),
         status=state.status,

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 _TOKEN = re.compile(r"xox[a-z](?:\.xox[a-z])?-[\w%-]+")
-_TAG = re.compile(r"<([^<>\n]+)>")
+_TAG = re.compile(r"<([^<>|\n][^<>\n]*)>")
 _SKIPPED_BLOCKS = frozenset({"actions", "input", "divider"})
 
 

@@ -89,8 +89,8 @@ _CALL_DETAIL = re.compile(
     r"(?:\d+ ?\w{1,8}\b.{0,20}|no answer|keine antwort|sin respuesta|sans réponse|sem resposta|nessuna risposta|geen antwoord)$",
     re.IGNORECASE | re.DOTALL,
 )
-_EDIT_MARK = re.compile(rf"[\s{MARKS}]*<(?:{'|'.join(_phrases(_EDITED))})\.?>$", re.IGNORECASE)
-_ATTACHMENT = re.compile(rf"[\s{MARKS}]*<(?:{_ATTACHED})\s?: ?([^<>\n]+)>$", re.IGNORECASE)
+_EDIT_MARK = re.compile(rf"<(?:{'|'.join(_phrases(_EDITED))})\.?>$", re.IGNORECASE)
+_ATTACHMENT = re.compile(rf"<(?:{_ATTACHED})\s?: ?([^<>\n]+)>$", re.IGNORECASE)
 _FILE = re.compile(rf"([^\n]{{1,200}}?\.\w{{1,5}}) \((?:{_FILE_ATTACHED})\)(?:\n|$)", re.IGNORECASE)
 _POLL_START = re.compile(rf"(?:{_POLL})\s?:\s*\n", re.IGNORECASE)
 _PLACE = re.compile(r"(?:[^\W\d][^:\n]{2,30}: )?https?://(?:maps\.google\.|(?:www\.)?google\.\w+/maps|maps\.app\.goo\.gl/|foursquare\.com/v/)\S*$")
@@ -124,7 +124,7 @@ def classify(raw: str, bracketed: bool) -> tuple[str, str]:
     """
     raw = raw.strip(" \t\r\n\u00a0\u202f")
     if raw.endswith(">"):
-        raw = _EDIT_MARK.sub("", raw)
+        raw = _EDIT_MARK.sub("", raw).rstrip(_EDGES)
         if found := _ATTACHMENT.search(raw):
             return _with_caption(_kind_of_file(found.group(1)), unmarked(raw[: found.start()]))
     text = unmarked(raw)

@@ -10,7 +10,10 @@ from icalendar import Calendar, Event, vRecur
 from recurring_ical_events import of
 
 MOST_OCCURRENCES = 1_000
-_MOST_COMPUTED = 20_000
+_FIRST_REACH = 1_100  # occurrences asked for at first; more only while there are too few
+_MOST_STEPS = 20_000  # of a rule without COUNT, counted back from the end
+_MOST_COUNTED_STEPS = 200_000  # of a rule with COUNT, which must be followed from its start
+_STEP = {"HOURLY": timedelta(hours=1), "DAILY": timedelta(days=1), "WEEKLY": timedelta(weeks=1)}
 _MOST_A_DAY = 48
 _LAST_DAY = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _RANGES = {"BYMONTH": 12, "BYMONTHDAY": 31, "BYYEARDAY": 366, "BYWEEKNO": 53, "BYSETPOS": 366}
@@ -61,8 +64,12 @@ def parse_rule(text: str) -> vRecur:
     months = [month for month in numbers["BYMONTH"] if 1 <= month <= 12] or list(range(1, 13))
     days = numbers["BYMONTHDAY"]
     never = bool(days) and not any(abs(day) <= _LAST_DAY[month - 1] for day in days for month in months)
-    interval = _number(_only(rule, "INTERVAL", 1))
-    if frequency not in ("HOURLY", "DAILY", "WEEKLY", "MONTHLY", "YEARLY") or interval < 1 or wrong or never:
+    # The library never ends on rules that match nothing; RFC 5545, 3.3.10, forbids most of those combinations.
+    yearly = bool(numbers["BYWEEKNO"] or numbers["BYYEARDAY"]) and frequency != "YEARLY"
+    most = {"HOURLY": 0, "DAILY": per_day(rule)}.get(frequency, 366)
+    positions = any(abs(position) > most for position in numbers["BYSETPOS"])
+    known = frequency in ("HOURLY", "DAILY", "WEEKLY", "MONTHLY", "YEARLY")
+    if not known or _interval(rule) < 1 or wrong or never or yearly or positions:
         raise RuleFault("bad_rrule", "the recurrence rule makes no sense; only the first occurrence is kept")
     if per_day(rule) > _MOST_A_DAY:
         raise RuleFault("rule_too_fine", f"an event that repeats more than {_MOST_A_DAY} times a day is not expanded; only the first is kept")
@@ -79,6 +86,30 @@ def _number(value: object) -> int:
         return int(value)  # type: ignore[call-overload, no-any-return]
     except (TypeError, ValueError):
         return 0
+
+
+def _interval(rule: vRecur) -> int:
+    return _number(_only(rule, "INTERVAL", 1))
+
+
+def _late_start(start: datetime, rules: Sequence[vRecur], until: datetime) -> datetime:
+    """A later start in step with a rule that has run very long, else `start` itself.
+
+    Raises:
+        RuleFault: "rule_too_long" when such a rule counts, or is one of several, and so must be followed from its beginning.
+    """
+    late = start
+    for rule in rules:
+        step = _STEP.get(str(_only(rule, "FREQ", "")).upper())
+        if step is None:
+            continue
+        steps = (until - start) // (step * _interval(rule))
+        alone = "COUNT" not in rule and len(rules) == 1
+        if steps > _MOST_COUNTED_STEPS and not alone:
+            raise RuleFault("rule_too_long", "the recurrence is too long to follow; only the first occurrence is kept")
+        if steps > _MOST_STEPS and alone:
+            late = start + (steps - _MOST_STEPS) * step * _interval(rule)
+    return late
 
 
 def per_day(rule: vRecur) -> int:
@@ -115,15 +146,16 @@ def expand(
     Raises:
         RuleFault: when the rules contradict each other.
     """
+    late = _late_start(start, rules, until)
     calendar = Calendar()
-    calendar.add_component(_event(start, 0, rules=rules, rdates=rdates, exdates=exdates))
+    calendar.add_component(_event(late, 0, rules=rules, rdates=rdates, exdates=exdates))
     moves = {shift.row: shift.start - shift.original for shift in shifts}
     for shift in shifts:
         event = _event(shift.start, shift.row)
         event.add("RECURRENCE-ID", shift.original, parameters={"RANGE": "THISANDFUTURE"})
         calendar.add_component(event)
-    first = min([start, *rdates, *(shift.start for shift in shifts)])
-    reach = timedelta(days=_MOST_COMPUTED // max([per_day(rule) for rule in rules], default=1))
+    first = min([late, *rdates, *(shift.start for shift in shifts)])
+    reach = timedelta(days=_FIRST_REACH // max([per_day(rule) for rule in rules], default=1))
     occurrences: dict[datetime, Occurrence] = {}
     try:
         query = of(calendar)
@@ -132,7 +164,7 @@ def expand(
             for event in query.between(since, until + timedelta(seconds=1)):
                 begins, row = event["DTSTART"].dt, int(event["X-ROW"])
                 original = begins - moves.get(row, timedelta(0))
-                if begins <= until:
+                if begins <= until and (late == start or original != late):  # a later start is in step, but may not match the rule
                     occurrences[original] = Occurrence(original, begins, row)
             if since == first:
                 break
@@ -140,7 +172,7 @@ def expand(
     except (ValueError, TypeError, OverflowError, LookupError, AttributeError):
         raise RuleFault("bad_rrule", "the recurrence cannot be followed; only the first occurrence is kept") from None
     ordered = sorted(occurrences.values(), key=lambda one: one.start)
-    return ordered[-MOST_OCCURRENCES:], len(ordered) > MOST_OCCURRENCES
+    return ordered[-MOST_OCCURRENCES:], late > start or len(ordered) > MOST_OCCURRENCES
 
 
 def _event(start: datetime, row: int, rules: Sequence[vRecur] = (), rdates: Sequence[datetime] = (), exdates: Sequence[datetime] = ()) -> Event:

@@ -11,7 +11,7 @@ import msgspec
 
 from subconscious_pipeline.instants import to_micros
 from subconscious_pipeline.readers._json import excerpt, fault, repaired
-from subconscious_pipeline.readers.base import Item, MessageRecord, ReadError, ReadOptions
+from subconscious_pipeline.readers.base import Item, MessageRecord, Reader, ReadError, ReadOptions
 
 _BOM = b"\xef\xbb\xbf"
 _PEEK_LINES = 20
@@ -139,18 +139,20 @@ def _record(row: _Row, options: ReadOptions) -> MessageRecord:
 
 def _instant(value: _Instant, field: str, options: ReadOptions) -> tuple[int, str]:
     """Microseconds since the epoch and tz_source of ISO 8601 text, unix seconds, or unix milliseconds above 1e11."""
+    tz_source = "explicit"
     if isinstance(value, str):
         try:
             at = datetime.fromisoformat(value)
-            if at.tzinfo is not None:
-                return to_micros(at), "explicit"
-            return to_micros(at.replace(tzinfo=options.zone)), options.naive_tz_source
-        except (ValueError, OverflowError):
+        except ValueError:
             raise _Refused("undated", f"`{field}` is no ISO 8601 time and no unix time") from None
-    micros = round(value * 1_000) if abs(value) > _MILLISECONDS_FROM else round(value * 1_000_000)
+        if at.tzinfo is None:
+            at, tz_source = at.replace(tzinfo=options.zone), options.naive_tz_source
+        micros = to_micros(at)
+    else:
+        micros, tz_source = round(value * (1_000 if abs(value) > _MILLISECONDS_FROM else 1_000_000)), "unixtime"
     if not _FIRST_MICROS <= micros <= _LAST_MICROS:
         raise _Refused("undated", f"`{field}` is outside the years 1 to 9999")
-    return micros, "unixtime"
+    return micros, tz_source
 
 
-READER = JsonlReader()
+READER: Reader = JsonlReader()

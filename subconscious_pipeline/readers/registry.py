@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from subconscious_pipeline.errors import ConfigError, SourceError
-from subconscious_pipeline.readers.base import Item, Reader, ReadOptions
+from subconscious_pipeline.readers.base import Item, ReadError, Reader, ReadOptions
 
 # Most telling format first: the last ones accept the most.
 NAMES = ("slack", "ics", "mbox", "jsonl", "whatsapp", "eml")
@@ -36,9 +36,9 @@ def choose(path: Path, name: str | None = None) -> Reader:
         SourceError: missing, unreadable, empty, or of no known format.
         ConfigError: unknown reader name.
     """
-    if not path.exists():
-        raise SourceError(path, "missing", "does not exist; correct the path or remove the source")
     try:
+        if not path.exists():
+            raise SourceError(path, "missing", "does not exist; correct the path or remove the source")
         head = b"" if path.is_dir() else _head(path)
         empty = not any(path.iterdir()) if path.is_dir() else path.stat().st_size == 0
     except OSError as error:
@@ -73,7 +73,7 @@ def _unknown(path: Path, head: bytes) -> tuple[str, str]:
 
 
 def read(path: Path, options: ReadOptions, name: str | None = None) -> tuple[str, Iterator[Item]]:
-    """The chosen reader's name and its stream of items. A stream without any item is an error.
+    """The chosen reader's name and its stream of items. A stream without any record or bad item is an error.
 
     Raises:
         SourceError: as `choose`; while iterating also what the reader raises, and ``no_records`` when nothing came out.
@@ -86,7 +86,7 @@ def _not_silent(path: Path, items: Iterator[Item]) -> Iterator[Item]:
     anything = False
     try:
         for item in items:
-            anything = True
+            anything = anything or not (isinstance(item, ReadError) and item.warning)
             yield item
     except OSError as error:
         raise SourceError(path, "unreadable", f"cannot be read to its end ({error.strerror}); check the disk and its permissions") from None

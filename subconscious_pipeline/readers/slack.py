@@ -17,7 +17,7 @@ from subconscious_pipeline.readers._archive import Archive, MemberError, open_ar
 from subconscious_pipeline.readers._json import elements, excerpt, fault
 from subconscious_pipeline.readers._slack_names import CHANNEL_FILES, USERS, Directory, Place, Profile, load_directory, shown_name
 from subconscious_pipeline.readers._slack_text import plain, redacted, rich
-from subconscious_pipeline.readers.base import Item, MessageRecord, ReadError, ReadOptions
+from subconscious_pipeline.readers.base import Item, MessageRecord, Reader, ReadError, ReadOptions
 
 _DAY_FILE = re.compile(r"^(.*/)?[^/]+/\d{4}-\d{2}-\d{2}\.json$")
 _METADATA = frozenset({USERS, *CHANNEL_FILES})
@@ -289,4 +289,4 @@ def _undated(locator: str, shown: str) -> ReadError:
     return ReadError(locator, "no_timestamp", "has no usable `ts`, so it is no message", redacted(excerpt(shown)))
 
 
-READER = SlackReader()
+READER: Reader = SlackReader()

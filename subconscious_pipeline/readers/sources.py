@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from subconscious_pipeline.errors import ConfigError
 from subconscious_pipeline.home import Home
 from subconscious_pipeline.readers.registry import NAMES
-from subconscious_pipeline.settings import DateOrder, Settings
+from subconscious_pipeline.settings import DateOrder, Settings, known_zone
 
 
 class SourceConfig(BaseModel):
@@ -39,7 +39,7 @@ class SourceConfig(BaseModel):
     @field_validator("timezone")
     @classmethod
     def _known_zone(cls, value: str) -> str:
-        return Settings(timezone=value).timezone if value else value
+        return known_zone(value) if value else value
 
 
 @dataclass(frozen=True)
@@ -87,17 +87,23 @@ def load_sources(home: Home) -> list[SourceConfig] | None:
 
 
 def _is_unit(folder: Path) -> bool:
-    """Whether a folder is one source (a Slack export, a Maildir) rather than a place where files lie."""
-    names = {entry.name for entry in folder.iterdir()}
-    return {"users.json", "channels.json"} & names != set() or {"cur", "new"} <= names or any(
-        entry.is_dir() and any(entry.glob("[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].json")) for entry in folder.iterdir()
-    )  # fmt: skip
+    """Whether a folder is one source (a Slack export, a Maildir, something unreadable) rather than a place where files lie."""
+    try:
+        entries = list(folder.iterdir())
+        names = {entry.name for entry in entries}
+        return {"users.json", "channels.json"} & names != set() or {"cur", "new"} <= names or any(
+            entry.is_dir() and any(entry.glob("[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].json")) for entry in entries
+        )  # fmt: skip
+    except OSError:
+        return True
 
 
 def _unlisted(folder: Path) -> Iterator[Path]:
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith(".") or entry.name.startswith("~$"):
             continue
+        if entry.is_dir() and entry.resolve() in (above.resolve() for above in entry.parents):
+            continue  # a link back to a folder it lies in
         if entry.is_dir() and not _is_unit(entry):
             yield from _unlisted(entry)
         else:

@@ -15,7 +15,7 @@ from subconscious_pipeline.readers._archive import MemberError, Zip, zip_names
 from subconscious_pipeline.readers._json import excerpt
 from subconscious_pipeline.readers._whatsapp_dates import HEADER, MARKS, BadTime, Calendar, decide_order, half_of
 from subconscious_pipeline.readers._whatsapp_phrases import classify, classify_unsigned, unmarked
-from subconscious_pipeline.readers.base import Item, MessageRecord, ReadError, ReadOptions
+from subconscious_pipeline.readers.base import Item, MessageRecord, Reader, ReadError, ReadOptions
 from subconscious_pipeline.settings import DateOrder
 
 _CHAT_FILE = "_chat.txt"
@@ -123,7 +123,17 @@ def _holds_chat(head: bytes) -> bool:
     if "\0" in text:
         return False
     filled = [line for line in text.split("\n")[:200] if line.strip()][:_PEEK_LINES]
-    return any(_header(line) for line in filled)
+    return any(_tells_chat(line) for line in filled)
+
+
+def _tells_chat(line: str) -> bool:
+    """Whether a line begins like a message and not like a line of a program's log."""
+    found = _header(line)
+    if found is None:
+        return False
+    bracket, year, _, _, _, before, clock, after = found[0]
+    logged = bracket is None and len(year) == 4 and len(clock) > 5
+    return not logged and ((before or after) is None or half_of(before or after or "") is not None)
 
 
 def _decoded(content: bytes) -> tuple[str, bool]:
@@ -154,7 +164,7 @@ def _header(line: str) -> tuple[_When, str, int] | None:
 def _chat(path: Path, member: str, content: bytes, name: str, options: ReadOptions) -> Iterator[Item]:
     text, replaced = _decoded(content)
     del content
-    lines = text.replace("\r\n", "\n").split("\n")
+    lines = text.replace("\0", "").replace("\r\n", "\n").split("\n")
     if not lines[-1]:
         lines.pop()
     starts = _starts(lines)
@@ -262,4 +272,4 @@ def _author(printed: str) -> str | None:
     return unmarked(printed).replace("\u00a0", " ").replace("\u202f", " ").removeprefix("~").strip() or None
 
 
-READER = WhatsAppReader()
+READER: Reader = WhatsAppReader()

@@ -6,8 +6,9 @@ Files are parsed before the warehouse is opened, so that the store is held only 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
@@ -20,7 +21,7 @@ import polars as pl
 from subconscious_pipeline import duck
 from subconscious_pipeline.errors import SourceError
 from subconscious_pipeline.home import Home
-from subconscious_pipeline.instants import iso_z, to_micros
+from subconscious_pipeline.instants import to_micros
 from subconscious_pipeline.readers import registry
 from subconscious_pipeline.readers.base import EXCERPT_CHARS, EmailRecord, EventRecord, Item, MessageRecord, ReadError, ReadOptions, Record
 from subconscious_pipeline.readers.sources import SourceFile, source_files
@@ -29,6 +30,8 @@ from subconscious_pipeline.warehouse import load, windows
 from subconscious_pipeline.warehouse.frames import frame
 from subconscious_pipeline.warehouse.noise import NoiseRules, mark_emails, mark_events, mark_messages
 from subconscious_pipeline.warehouse.schema import MIGRATIONS
+
+logger = logging.getLogger(__name__)
 
 CHUNK_ITEMS = 50_000
 BATCH_RECORDS = 100_000
@@ -81,6 +84,8 @@ class _Parsed:
     frames: dict[type[Record], list[pl.DataFrame]] = field(default_factory=dict)
     errors: list[ReadError] = field(default_factory=list)
     records: int = 0
+    whole: bool = False  # read to its end
+    reconfigured: bool = False  # read before under another zone, date order or reader
 
     def report(self) -> FileReport:
         return FileReport(self.file.config.id, self.file.shown, self.reader, self.records, tuple(self.errors))
@@ -108,29 +113,37 @@ def noise_rules(file: SourceFile, settings: Settings) -> NoiseRules:
 
 
 def fingerprint(file: SourceFile, settings: Settings) -> str:
-    """Changes when the file's bytes may have changed (sizes and modification times) or when it would be read differently."""
-    digest = hashlib.blake2b(digest_size=16)
+    """Changes when the file's bytes may have changed (sizes and modification times) or when it would be read differently.
+
+    Two parts with a dash between: how the file is read, and what it is.
+    """
     config = file.config
-    digest.update(repr((config.reader, config.timezone or settings.timezone, config.date_order or settings.date_order)).encode())
+    how = hashlib.blake2b(digest_size=8)
+    how.update(repr((config.reader, config.timezone or settings.timezone, config.date_order or settings.date_order)).encode())
+    what = hashlib.blake2b(digest_size=16)
     for name, size, modified in sorted(_stats(file.path)):
-        digest.update(f"{name}\0{size}\0{modified}\n".encode())
-    return digest.hexdigest()
+        what.update(f"{name}\0{size}\0{modified}\n".encode("utf-8", "surrogateescape"))
+    return f"{how.hexdigest()}-{what.hexdigest()}"
 
 
 def _stats(path: Path) -> Iterator[tuple[str, int, int]]:
-    if path.is_dir():
-        stack = [str(path)]
-        while stack:
-            with os.scandir(stack.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir():
-                        stack.append(entry.path)
-                    else:
-                        stat = entry.stat()
-                        yield entry.path, stat.st_size, stat.st_mtime_ns
-    else:
-        stat = path.stat()
-        yield path.name, stat.st_size, stat.st_mtime_ns
+    stack = [str(path)]
+    while stack:
+        at = stack.pop()
+        try:
+            if Path(at).is_dir():
+                with os.scandir(at) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            stack.append(entry.path)
+                        else:
+                            stat = entry.stat()
+                            yield entry.path, stat.st_size, stat.st_mtime_ns
+            else:
+                stat = Path(at).stat()
+                yield at, stat.st_size, stat.st_mtime_ns
+        except OSError as error:
+            yield at, -1, error.errno or -1  # the reader will say what is wrong with it
 
 
 def parse(
@@ -168,10 +181,15 @@ def _parse_file(file: SourceFile, mark: str, settings: Settings, as_of: datetime
                 parsed.frames.setdefault(kind, []).append(labelled)
                 parsed.records += len(records)
             progress(file.shown, parsed.records)
+        parsed.whole = True
     except SourceError as error:
         parsed.errors.append(ReadError(error.locator, error.code, error.message))
         if error.code in SOURCE_DOWN:
             parsed.fingerprint = ""
+    except Exception as error:  # noqa: BLE001 - a defect met in one file must not cost the others
+        logger.error("%s could not be read: %s", file.shown, type(error).__name__)
+        message = f"could not be read because of a defect in this program ({type(error).__name__}); what came before it is kept, please report it"
+        parsed.errors.append(ReadError("file", "internal", message))
     return parsed
 
 
@@ -183,9 +201,10 @@ def ingest(home: Home, settings: Settings, as_of: datetime, progress: Progress =
         progress: called while reading, with the path and the number of its records so far.
 
     Raises:
-        ConfigError: when `sources.yaml` is wrong.
+        ConfigError: when `sources.yaml` is wrong, or the home has windows of another size.
         StoreLocked: when the warehouse stays in use.
     """
+    files = source_files(home, settings)
     known = _ledger(home, settings)
     reports: list[FileReport] = []
     batch: list[_Parsed] = []
@@ -198,18 +217,20 @@ def ingest(home: Home, settings: Settings, as_of: datetime, progress: Progress =
             reports.extend(parsed.report() for parsed in batch)
             batch.clear()
 
-    for file in source_files(home, settings):
-        mark = ""
-        if file.path.exists():
-            mark = fingerprint(file, settings)
-        if mark and known.get(file.file_id) == mark:
+    for file in files:
+        mark = fingerprint(file, settings)
+        former = known.get(file.file_id, "")
+        if former == mark:
             reports.append(FileReport(file.config.id, file.shown, "", skipped=True))
             continue
         progress(file.shown, 0)
-        batch.append(_parse_file(file, mark, settings, as_of, progress))
+        parsed = _parse_file(file, mark, settings, as_of, progress)
+        parsed.reconfigured = former != "" and former.partition("-")[0] != mark.partition("-")[0]
+        batch.append(parsed)
         if len(batch) >= BATCH_FILES or sum(parsed.records for parsed in batch) >= BATCH_RECORDS:
             flush()
     flush()
+    _forget_lost(home, settings, files)
     return IngestReport(tuple(reports), *totals)
 
 
@@ -217,13 +238,27 @@ def _ledger(home: Home, settings: Settings) -> dict[str, str]:
     if not home.warehouse.exists():
         return {}
     with duck.reading(home.warehouse, MIGRATIONS, settings.lock_seconds) as con:
+        duck.check_window_hours(con, settings.window_hours)
         return dict(con.execute("SELECT file_id, fingerprint FROM ingested_files").fetchall())
+
+
+def _forget_lost(home: Home, settings: Settings, files: Sequence[SourceFile]) -> None:
+    """Drop the complaint that a file is missing or unreadable once nobody asks for that file any more."""
+    if not home.warehouse.exists():
+        return
+    asked = {file.file_id for file in files}
+    with duck.reading(home.warehouse, MIGRATIONS, settings.lock_seconds) as con:
+        down = {row[0] for row in con.execute("SELECT file_id FROM ingested_files WHERE fingerprint = ''").fetchall()}
+    if lost := sorted(down - asked):
+        with duck.writing(home.warehouse, home.lock("warehouse"), MIGRATIONS, settings.lock_seconds) as con:
+            con.execute("DELETE FROM ingest_errors WHERE file_id IN (SELECT unnest(?))", [lost])
 
 
 def _write(home: Home, settings: Settings, as_of: datetime, batch: list[_Parsed]) -> tuple[int, int, int]:
     with duck.writing(home.warehouse, home.lock("warehouse"), MIGRATIONS, settings.lock_seconds) as con:
-        for table in ("messages", "emails", "calendar_events"):
-            con.execute(f"CREATE OR REPLACE TEMP TABLE touched_{table} (key VARCHAR)")
+        duck.check_window_hours(con, settings.window_hours, keep=True)
+        load.begin(con)
+        load.withdraw(con, [parsed.file.file_id for parsed in batch if parsed.reconfigured and parsed.whole])
         by_kind: dict[type[Record], list[pl.DataFrame]] = {}
         for parsed in batch:
             for kind, frames in parsed.frames.items():
@@ -234,7 +269,7 @@ def _write(home: Home, settings: Settings, as_of: datetime, batch: list[_Parsed]
         if EmailRecord in by_kind:
             loaded.append(load.load_emails(con, by_kind[EmailRecord]))
         if EventRecord in by_kind:
-            loaded.append(load.load_events(con, by_kind[EventRecord], iso_z(as_of)))
+            loaded.append(load.load_events(con, by_kind[EventRecord], as_of))
         touched = windows.refresh(con, settings.window_hours)
         _keep_ledger(con, batch, as_of)
         return sum(item.new for item in loaded), sum(item.updated for item in loaded), touched
@@ -258,7 +293,15 @@ def _keep_ledger(con: duckdb.DuckDBPyConnection, batch: list[_Parsed], as_of: da
     )
     con.register("read_files", files.to_arrow())
     con.register("read_errors", errors.to_arrow())
-    con.execute("INSERT OR REPLACE INTO ingested_files SELECT *, ?::TIMESTAMPTZ FROM read_files", [as_of])
+    # Of a source that is down, the count of what it once gave stands.
+    con.execute(
+        """
+        INSERT INTO ingested_files SELECT *, ?::TIMESTAMPTZ FROM read_files
+        ON CONFLICT DO UPDATE SET fingerprint = excluded.fingerprint, ingested_at = excluded.ingested_at, errors = excluded.errors,
+            reader = CASE WHEN excluded.reader = '' THEN ingested_files.reader ELSE excluded.reader END,
+            "rows" = CASE WHEN excluded.fingerprint = '' THEN ingested_files."rows" ELSE excluded."rows" END""",
+        [as_of],
+    )
     con.execute("DELETE FROM ingest_errors WHERE file_id IN (SELECT file_id FROM read_files)")
     con.execute("INSERT INTO ingest_errors SELECT file_id, locator, code, message, excerpt, warning FROM read_errors")
     con.unregister("read_files")

@@ -1,39 +1,60 @@
-"""From record frames into the warehouse tables, in bulk: new rows in, edits in place, nothing twice."""
+"""From record frames into the warehouse tables, in bulk: new rows in, edits in place, nothing twice.
+
+Every load notes the instants of what it touched in the temporary table `touched`, from which `windows.refresh` goes on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import duckdb
 import polars as pl
 
+from subconscious_pipeline.warehouse.threads import rethread
+
+_SAME_NAMED = ["source_type", "source_ref", "native_id"]
+_SAME_MOMENT = ["source_type", "source_ref", "sent_at", "author"]
+_MESSAGE_HASH = "md5(concat_ws(chr(31), kind, coalesce(author_id, author), epoch_us(sent_at), text))"
+
 # A row's identity. Sources without ids of their own (WhatsApp) are numbered within one author's messages of one instant, so
 # that a longer re-export gives every old row its old key and an edit changes the row it edits.
-_MESSAGES_STAGED = """
+_MESSAGES_STAGED = f"""
 CREATE OR REPLACE TEMP TABLE staged AS
-SELECT * FROM (
-    SELECT md5(concat_ws(chr(31), source_type, source_ref, coalesce('i' || native_id, concat_ws(chr(30), epoch_us(sent_at), author, nth)))) AS message_key,
-           source_id, source_type, source_ref, native_id, thread_id, author, author_id, is_bot, kind, text, sent_at, end_at, tz_source,
-           edited_at, ordinal, noise, md5(concat_ws(chr(31), kind, coalesce(author_id, author), epoch_us(sent_at), text)) AS content_hash, file_id
-    FROM (SELECT *, CASE WHEN native_id IS NULL
-                         THEN row_number() OVER (PARTITION BY source_type, source_ref, sent_at, author, native_id IS NULL ORDER BY ordinal) END AS nth
-          FROM incoming)
-    {unless_partial}
-) {deduplicated}
+SELECT md5(concat_ws(chr(31), source_type, source_ref, coalesce('i' || native_id, concat_ws(chr(30), epoch_us(sent_at), author, nth)))) AS message_key,
+       source_id, source_type, source_ref, native_id, thread_id, author, author_id, is_bot, kind, text, sent_at, end_at, tz_source,
+       edited_at, ordinal, noise, {_MESSAGE_HASH} AS content_hash, file_id
+FROM {{incoming}}
 """
-_LAST_WINS = "QUALIFY row_number() OVER (PARTITION BY message_key ORDER BY ordinal DESC) = 1"
 
-# An export that starts in the middle of a minute numbers that minute's rows differently: what is already known of it stands.
-_UNLESS_PARTIAL = """
-    WHERE native_id IS NOT NULL OR NOT EXISTS (
-        SELECT 1 FROM (SELECT file_id, source_type, source_ref, min(sent_at) AS first_at FROM incoming GROUP BY ALL) f
-        JOIN (SELECT source_type, source_ref, sent_at, count(*) AS known FROM messages WHERE native_id IS NULL GROUP BY ALL) m
-          ON m.source_type = f.source_type AND m.source_ref = f.source_ref AND m.sent_at = f.first_at
-        JOIN (SELECT file_id, source_type, source_ref, sent_at, count(*) AS offered FROM incoming GROUP BY ALL) o
-          ON o.file_id = f.file_id AND o.source_type = f.source_type AND o.source_ref = f.source_ref AND o.sent_at = f.first_at
-        WHERE f.file_id = incoming.file_id AND f.source_type = incoming.source_type AND f.source_ref = incoming.source_ref
-          AND f.first_at = incoming.sent_at AND m.known > o.offered)
+# An export that starts in the middle of a minute, or has lost a row of it, numbers that minute's rows differently. There what is known
+# stands, and only rows of a content not seen before are added after it.
+_PLACED = f"""
+CREATE OR REPLACE TEMP TABLE placed AS
+WITH offered AS (
+        SELECT source_type, source_ref, sent_at, count(*) AS rows, sent_at = min(sent_at) OVER (PARTITION BY source_type, source_ref) AS first
+        FROM incoming WHERE native_id IS NULL GROUP BY source_type, source_ref, sent_at),
+     known AS (
+        SELECT m.source_type, m.source_ref, m.sent_at, m.author, m.content_hash,
+               row_number() OVER (PARTITION BY m.source_type, m.source_ref, m.content_hash ORDER BY m.ordinal, m.message_key) AS copy
+        FROM messages m SEMI JOIN offered USING (source_type, source_ref, sent_at) WHERE m.native_id IS NULL),
+     partial AS (
+        SELECT o.source_type, o.source_ref, o.sent_at FROM offered o
+        JOIN (SELECT source_type, source_ref, sent_at, count(*) AS rows FROM known GROUP BY ALL) k USING (source_type, source_ref, sent_at)
+        WHERE o.first OR k.rows > o.rows),
+     copies AS (
+        SELECT i.*, {_MESSAGE_HASH} AS content_hash,
+               row_number() OVER (PARTITION BY i.source_type, i.source_ref, {_MESSAGE_HASH} ORDER BY i.ordinal) AS copy
+        FROM incoming i SEMI JOIN partial USING (source_type, source_ref, sent_at) WHERE i.native_id IS NULL),
+     unseen AS (SELECT c.* FROM copies c ANTI JOIN known USING (source_type, source_ref, content_hash, copy)),
+     counted AS (SELECT source_type, source_ref, sent_at, author, count(*) AS rows FROM known GROUP BY ALL)
+SELECT i.* FROM incoming i LEFT JOIN partial p USING (source_type, source_ref, sent_at) WHERE i.native_id IS NOT NULL OR p.sent_at IS NULL
+UNION ALL BY NAME
+SELECT u.* EXCLUDE (content_hash, copy) REPLACE (
+    coalesce(c.rows, 0) + row_number() OVER (PARTITION BY u.source_type, u.source_ref, u.sent_at, u.author ORDER BY u.ordinal) AS nth)
+FROM unseen u LEFT JOIN counted c
+  ON c.source_type = u.source_type AND c.source_ref = u.source_ref AND c.sent_at = u.sent_at AND c.author IS NOT DISTINCT FROM u.author
 """
 
 _EMAILS_STAGED = """
@@ -41,7 +62,7 @@ CREATE OR REPLACE TEMP TABLE staged AS
 SELECT md5(source_ref) AS email_key, source_id, 'email' AS source_type, source_ref, source_ref AS thread_id, from_name, from_addr, "to", subject,
        sent_at, date_source, body_full, body_new, kind, "references", labels, zone, noise,
        md5(concat_ws(chr(31), from_addr, subject, body_full, epoch_us(sent_at))) AS content_hash, file_id
-FROM incoming QUALIFY row_number() OVER (PARTITION BY source_ref ORDER BY ordinal DESC) = 1
+FROM incoming
 """
 
 _EVENTS_STAGED = """
@@ -51,8 +72,11 @@ SELECT md5(source_ref) AS event_key, source_id, 'calendar' AS source_type, sourc
        rrule IS NULL OR start_at = min(start_at) OVER (PARTITION BY series, rrule IS NULL) AS speaks, noise,
        md5(concat_ws(chr(31), summary, description, location, organizer, array_to_string(attendees, ','), epoch_us(start_at), epoch_us(end_at),
                      all_day, rrule, status)) AS content_hash, file_id, changed_at
-FROM incoming QUALIFY row_number() OVER (PARTITION BY source_ref ORDER BY ordinal DESC) = 1
+FROM incoming
 """
+
+_MOMENTS = {"messages": "sent_at", "emails": "sent_at", "calendar_events": "start_at"}
+_KEYS = {"messages": "message_key", "emails": "email_key", "calendar_events": "event_key"}
 
 
 @dataclass(frozen=True)
@@ -63,11 +87,16 @@ class Loaded:
     updated: int
 
 
-def _stage(con: duckdb.DuckDBPyConnection, frames: Sequence[pl.DataFrame], statement: str) -> None:
-    incoming = pl.concat(frames)
+def begin(con: duckdb.DuckDBPyConnection) -> None:
+    """Forget what an earlier transaction touched; to be called before the first load."""
+    con.execute("CREATE OR REPLACE TEMP TABLE touched (moment TIMESTAMPTZ)")
+
+
+def _stage(con: duckdb.DuckDBPyConnection, incoming: pl.DataFrame, *statements: str) -> None:
     con.register("incoming", incoming.to_arrow())
     try:
-        con.execute(statement)
+        for statement in statements:
+            con.execute(statement)
     finally:
         con.unregister("incoming")
 
@@ -77,118 +106,130 @@ def _count(con: duckdb.DuckDBPyConnection, query: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _merge(con: duckdb.DuckDBPyConnection, table: str, key: str, columns: Sequence[str]) -> Loaded:
-    """Insert staged rows whose key is new, overwrite those whose content differs, and note both in `touched`."""
-    named = ", ".join(f'"{column}"' for column in columns)
-    con.execute(f"CREATE TEMP TABLE IF NOT EXISTS touched_{table} (key VARCHAR)")
-    if _count(con, f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT 1)") == 0:
-        con.execute(f"INSERT INTO {table} ({named}) SELECT {named} FROM staged")
-        con.execute(f"INSERT INTO touched_{table} SELECT {key} FROM staged")
-        return Loaded(_count(con, "SELECT count(*) FROM staged"), 0)
-    con.execute(f"""
-        CREATE OR REPLACE TEMP TABLE changed AS SELECT s.* FROM staged s JOIN {table} t USING ({key})
-        WHERE s.content_hash <> t.content_hash""")
-    con.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS SELECT s.* FROM staged s ANTI JOIN {table} t USING ({key})")
+def _holds(con: duckdb.DuckDBPyConnection, table: str) -> bool:
+    return _count(con, f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT 1)") > 0
+
+
+def _merge(con: duckdb.DuckDBPyConnection, table: str) -> Loaded:
+    """Insert staged rows whose key is new, overwrite those whose content differs. Their keys are left in `fresh` and `changed`."""
+    key, moment = _KEYS[table], _MOMENTS[table]
+    columns = con.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index", [table]).fetchall()
+    named = ", ".join(f'"{column}"' for (column,) in columns)
+    if not _holds(con, table):
+        con.execute("CREATE OR REPLACE TEMP TABLE changed AS SELECT * FROM staged LIMIT 0")
+        con.execute("CREATE OR REPLACE TEMP VIEW fresh AS FROM staged")
+    else:
+        con.execute(f"""
+            CREATE OR REPLACE TEMP TABLE compared AS SELECT s.{key}, t.{moment} AS former, t.{key} IS NULL AS unknown
+            FROM staged s LEFT JOIN {table} t USING ({key}) WHERE t.{key} IS NULL OR s.content_hash <> t.content_hash""")
+        con.execute(f"CREATE OR REPLACE TEMP TABLE changed AS SELECT s.* FROM staged s SEMI JOIN (FROM compared WHERE NOT unknown) USING ({key})")
+        con.execute(f"CREATE OR REPLACE TEMP VIEW fresh AS SELECT s.* FROM staged s SEMI JOIN (FROM compared WHERE unknown) USING ({key})")
+        # What moves in time leaves the window it was in: that one has to be seen anew too.
+        con.execute("INSERT INTO touched SELECT former FROM compared WHERE NOT unknown")
     counts = Loaded(_count(con, "SELECT count(*) FROM fresh"), _count(con, "SELECT count(*) FROM changed"))
     if counts.updated:
         con.execute(f"INSERT OR REPLACE INTO {table} ({named}) SELECT {named} FROM changed")
-    con.execute(f"INSERT INTO {table} ({named}) SELECT {named} FROM fresh")
-    con.execute(f"INSERT INTO touched_{table} SELECT {key} FROM fresh UNION ALL SELECT {key} FROM changed")
+    if counts.new:
+        con.execute(f"INSERT INTO {table} ({named}) SELECT {named} FROM fresh")
+    con.execute(f"INSERT INTO touched SELECT {moment} FROM fresh UNION ALL SELECT {moment} FROM changed")
     return counts
 
 
-def _columns(con: duckdb.DuckDBPyConnection, table: str) -> list[str]:
-    return [row[0] for row in con.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index", [table]).fetchall()]
+def _rounds(frames: Sequence[pl.DataFrame]) -> Iterator[list[pl.DataFrame]]:
+    """Frames that may be loaded together: files that tell the same conversation without ids have to come one after another."""
+    current: list[pl.DataFrame] = []
+    owners: dict[tuple[str, str], str] = {}
+    for frame in frames:
+        told = {(row[0], row[1]): row[2] for row in frame.filter(pl.col("native_id").is_null()).select("source_type", "source_ref", "file_id").unique().rows()}
+        if any(owners.get(conversation, file) != file for conversation, file in told.items()):
+            yield current
+            current, owners = [], {}
+        current.append(frame)
+        owners |= told
+    if current:
+        yield current
+
+
+def _numbered(incoming: pl.DataFrame) -> pl.DataFrame:
+    """One row an id, the last one standing; rows without id numbered (`nth`) within author and instant."""
+    named = incoming.filter(pl.col("native_id").is_not_null()).unique(_SAME_NAMED, keep="last", maintain_order=True)
+    nth = pl.lit(None, pl.Int64).alias("nth")
+    if len(named) == len(incoming):
+        return named.with_columns(nth)
+    unnamed = incoming.filter(pl.col("native_id").is_null())
+    numbered = unnamed.with_columns(pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(_SAME_MOMENT).alias("nth"))
+    return pl.concat([named.with_columns(nth), numbered]) if len(named) else numbered
 
 
 def load_messages(con: duckdb.DuckDBPyConnection, frames: Sequence[pl.DataFrame]) -> Loaded:
-    """Load frames of message records (with noise, source_id, file_id, ordinal columns and the source's zone)."""
-    known = _count(con, "SELECT count(*) FROM (SELECT 1 FROM messages LIMIT 1)") > 0
-    _stage(con, frames, _MESSAGES_STAGED.format(unless_partial=_UNLESS_PARTIAL if known else "", deduplicated=_LAST_WINS))
-    loaded = _merge(con, "messages", "message_key", _columns(con, "messages"))
-    names = pl.concat([f.select("source_type", "source_ref", "title", "zone").unique(maintain_order=True) for f in frames])
+    """Load frames of message records (with noise, source_id, file_id, ordinal columns and the source's zone), in order of their files."""
+    new = updated = 0
+    for together in _rounds(frames):
+        incoming = _numbered(pl.concat(together))
+        if incoming["nth"].null_count() < len(incoming) and _holds(con, "messages"):
+            _stage(con, incoming, _PLACED, _MESSAGES_STAGED.format(incoming="placed"))
+        else:
+            _stage(con, incoming, _MESSAGES_STAGED.format(incoming="incoming"))
+        loaded = _merge(con, "messages")
+        new, updated = new + loaded.new, updated + loaded.updated
+    _name(con, pl.concat([frame.select("source_type", "source_ref", "title", "zone").unique(maintain_order=True) for frame in frames]))
+    return Loaded(new, updated)
+
+
+def _name(con: duckdb.DuckDBPyConnection, names: pl.DataFrame) -> None:
     con.register("incoming_names", names.to_arrow())
     con.execute("""
-        INSERT OR REPLACE INTO names SELECT source_type, source_ref, coalesce(max(title), source_ref), max(zone) FROM incoming_names
-        GROUP BY source_type, source_ref""")
+        INSERT INTO names SELECT source_type, source_ref, coalesce(max(title), source_ref), max(zone) FROM incoming_names GROUP BY source_type, source_ref
+        ON CONFLICT DO UPDATE SET zone = excluded.zone,
+            title = CASE WHEN excluded.title = excluded.source_ref THEN names.title ELSE excluded.title END""")
     con.unregister("incoming_names")
-    return loaded
 
 
 def load_emails(con: duckdb.DuckDBPyConnection, frames: Sequence[pl.DataFrame]) -> Loaded:
     """Load frames of e-mail records, then thread anew: an answer may have come before what it answers."""
-    _stage(con, frames, _EMAILS_STAGED)
-    loaded = _merge(con, "emails", "email_key", _columns(con, "emails"))
+    _stage(con, pl.concat(frames).unique("source_ref", keep="last", maintain_order=True), _EMAILS_STAGED)
+    loaded = _merge(con, "emails")
     if loaded.new or loaded.updated:
-        _rethread(con)
+        rethread(con)
     return loaded
 
 
-def load_events(con: duckdb.DuckDBPyConnection, frames: Sequence[pl.DataFrame], as_of: str) -> Loaded:
+def load_events(con: duckdb.DuckDBPyConnection, frames: Sequence[pl.DataFrame], as_of: datetime) -> Loaded:
     """Load frames of calendar records; every event that is new or different leaves a row in `calendar_changes`.
 
-    A change is dated by the event's own stamp where that is news, else by `as_of` (ISO instant): when it was first seen.
+    A change is dated by the event's own stamp where that is news, else by `as_of` (aware): when it was first seen. Occurrences
+    that a series no longer has are removed: a series that moved leaves no ghosts at its old times.
     """
-    _stage(con, frames, _EVENTS_STAGED)
-    loaded = _merge(con, "calendar_events", "event_key", _columns(con, "calendar_events"))
+    _stage(con, pl.concat(frames).unique("source_ref", keep="last", maintain_order=True), _EVENTS_STAGED)
+    con.execute("""
+        CREATE OR REPLACE TEMP TABLE vanished AS
+        SELECT e.event_key, e.start_at FROM calendar_events e SEMI JOIN staged s ON s.series = e.series AND s.file_id = e.file_id
+        ANTI JOIN staged k ON k.event_key = e.event_key""")
+    con.execute("INSERT INTO touched SELECT start_at FROM vanished UNION ALL SELECT changed_at FROM calendar_changes SEMI JOIN vanished USING (event_key)")
+    con.execute("DELETE FROM calendar_events WHERE event_key IN (SELECT event_key FROM vanished)")
+    loaded = _merge(con, "calendar_events")
+    # An event that changes is told anew everywhere it has spoken before.
+    con.execute("INSERT INTO touched SELECT changed_at FROM calendar_changes SEMI JOIN changed USING (event_key)")
     con.execute(
         """
-        INSERT INTO calendar_changes
-        SELECT s.event_key, CASE WHEN s.changed_at <= ?::TIMESTAMPTZ AND (c.last_at IS NULL OR s.changed_at > c.last_at) THEN s.changed_at ELSE ?::TIMESTAMPTZ END
-        FROM staged s JOIN (SELECT DISTINCT key FROM touched_calendar_events) t ON t.key = s.event_key
+        CREATE OR REPLACE TEMP TABLE spoken AS
+        SELECT s.event_key, CASE WHEN s.changed_at <= $now AND (c.last_at IS NULL OR s.changed_at > c.last_at) THEN s.changed_at ELSE $now END AS changed_at
+        FROM (SELECT event_key, changed_at, speaks FROM fresh UNION ALL SELECT event_key, changed_at, speaks FROM changed) s
         LEFT JOIN (SELECT event_key, max(changed_at) AS last_at FROM calendar_changes GROUP BY ALL) c ON c.event_key = s.event_key
         WHERE s.speaks""",
-        [as_of, as_of],
+        {"now": as_of},
     )
+    con.execute("INSERT INTO calendar_changes FROM spoken")
+    con.execute("INSERT INTO touched SELECT changed_at FROM spoken")
     return loaded
 
 
-def thread_roots(parents: dict[str, Sequence[str]]) -> dict[str, str]:
-    """The thread of each mail: the root of its connected component of references, whatever the order of arrival.
+def withdraw(con: duckdb.DuckDBPyConnection, file_ids: Sequence[str]) -> None:
+    """Take out what files said at assumed times, because they are read again under another zone or date order.
 
-    Args:
-        parents: message id → ids it refers to, oldest first.
-
-    Returns:
-        message id → id of its thread: the one id of the component that refers to nothing; the smallest of them when there are several.
+    Rows with ids of their own are dated anew in place; the others would come twice.
     """
-    leader: dict[str, str] = {}
-
-    def find(node: str) -> str:
-        path = []
-        while (up := leader.setdefault(node, node)) != node:
-            path.append(node)
-            node = up
-        for passed in path:
-            leader[passed] = node
-        return node
-
-    for mail, refs in parents.items():
-        previous = mail
-        for ref in refs:
-            leader[find(previous)] = find(ref)
-            previous = ref
-        find(mail)
-    roots: dict[str, str] = {}
-    below = {mail for mail, refs in parents.items() if refs}
-    # References lists run oldest first: every id after the first of a list has something above it, known mail or not.
-    below |= {ref for refs in parents.values() for ref in refs[1:]}
-    for node in leader:
-        top = find(node)
-        rank = (node in below, node)
-        if top not in roots or rank < (roots[top] in below, roots[top]):
-            roots[top] = node
-    return {mail: roots[find(mail)] for mail in parents}
-
-
-def _rethread(con: duckdb.DuckDBPyConnection) -> None:
-    rows = con.execute('SELECT email_key, source_ref, thread_id, "references" FROM emails').fetchall()
-    roots = thread_roots({ref: refs for _, ref, _, refs in rows})
-    moved = [(key, roots[ref]) for key, ref, thread, _ in rows if roots[ref] != thread]
-    if moved:
-        con.register("moved", pl.DataFrame(moved, schema={"email_key": pl.String, "thread_id": pl.String}, orient="row").to_arrow())
-        con.execute(
-            "CREATE OR REPLACE TEMP TABLE rethreaded AS SELECT e.* REPLACE (m.thread_id AS thread_id) FROM emails e JOIN moved m USING (email_key)"
-        )
-        con.unregister("moved")
-        con.execute("INSERT OR REPLACE INTO emails SELECT * FROM rethreaded")
+    if file_ids and _holds(con, "messages"):
+        gone = "file_id IN (SELECT unnest(?)) AND native_id IS NULL AND tz_source IN ('floating', 'config')"
+        con.execute(f"INSERT INTO touched SELECT sent_at FROM messages WHERE {gone}", [list(file_ids)])
+        con.execute(f"DELETE FROM messages WHERE {gone}", [list(file_ids)])

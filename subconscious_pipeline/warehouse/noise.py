@@ -31,7 +31,7 @@ class NoiseRules:
 
 
 def _is_one_of(columns: tuple[str, ...], names: frozenset[str]) -> pl.Expr:
-    wanted = [name.casefold() for name in names]
+    wanted = [name.lower() for name in names]
     return pl.any_horizontal(pl.col(column).str.to_lowercase().is_in(wanted).fill_null(False) for column in columns)
 
 

@@ -42,12 +42,19 @@ _WINDOW_EVENTS = """
 def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):
         return ZoneInfo("UTC")
 
 
+def _in_zone(at: datetime, zone: ZoneInfo) -> datetime:
+    try:
+        return at.astimezone(zone)
+    except OverflowError:  # within a day of the years 1 and 9999, which some programs write for "always"
+        return at
+
+
 def _local(at: datetime, zone: ZoneInfo) -> str:
-    local = at.astimezone(zone)
+    local = _in_zone(at, zone)
     offset = local.strftime("%z")
     return f"{local:%Y-%m-%d %a %H:%M} {offset[:3]}:{offset[3:5]}"
 
@@ -73,21 +80,21 @@ def transcript(con: duckdb.DuckDBPyConnection, window: Window) -> Transcript:
     def add(group: tuple[str, str, str], **line: Any) -> None:
         nonlocal number
         number += 1
-        grouped.setdefault(group, []).append(Line(n=number, **line))
+        grouped.setdefault(group, []).append(Line(n=number, **{**line, "author": _one_paragraph(line["author"])}))
 
     for row in _rows(con, _WINDOW_MESSAGES, window):
         zone = _zone(row["zone"])
         add(
             (row["source_type"], row["source_ref"], row["title"]),
             key=row["key"], source_type=row["source_type"], source_ref=row["source_ref"], at=row["at"], ends=row["ends"],
-            local=_local(row["at"], zone), last_date=row["ends"].astimezone(zone).date(), author=row["author"], text=_one_paragraph(row["text"]),
+            local=_local(row["at"], zone), last_date=_in_zone(row["ends"], zone).date(), author=row["author"], text=_one_paragraph(row["text"]),
         )  # fmt: skip
     for row in _rows(con, _WINDOW_EMAILS, window):
         zone = _zone(row["zone"])
         add(
             ("email", row["thread_id"], ""),
             key=row["key"], source_type="email", source_ref=row["source_ref"], at=row["at"], ends=row["at"],
-            local=_local(row["at"], zone), last_date=row["at"].astimezone(zone).date(), author=row["author"],
+            local=_local(row["at"], zone), last_date=_in_zone(row["at"], zone).date(), author=row["author"],
             text=_one_paragraph(f"Subject: {row['subject']}. {row['body_new']}"),
         )  # fmt: skip
     for row in _rows(con, _WINDOW_EVENTS, window):
@@ -101,7 +108,7 @@ def transcript(con: duckdb.DuckDBPyConnection, window: Window) -> Transcript:
             text=_one_paragraph(" ".join(filter(None, [row["summary"], f"({row['location']})" if row["location"] else "", row["description"],
                                                        "(repeats)" if row["rrule"] else ""]))),
         )  # fmt: skip
-    conversations = tuple(Conversation(kind, title or _title(lines[0]), tuple(lines)) for (kind, _ref, title), lines in grouped.items())
+    conversations = tuple(Conversation(kind, _one_paragraph(title) or _title(lines[0]), tuple(lines)) for (kind, _ref, title), lines in grouped.items())
     found = window_inputs(con, window.start, window.start)
     return Transcript(window, conversations, found[0].input_hash if found else "")
 

@@ -11,13 +11,17 @@ import duckdb
 # generated occurrences of an unchanged series do not (`speaks` is set on the first of a series only).
 _ROWS = """
     SELECT source_type, source_ref, message_key AS key, content_hash, noise, sent_at AS moment FROM messages
+    WHERE sent_at >= $first AND sent_at < $after
     UNION ALL
-    SELECT source_type, source_ref, email_key, content_hash, noise, sent_at FROM emails WHERE sent_at IS NOT NULL
+    SELECT source_type, source_ref, email_key, content_hash, noise, sent_at FROM emails WHERE sent_at >= $first AND sent_at < $after
     UNION ALL
-    SELECT source_type, source_ref, event_key, content_hash, noise, start_at FROM calendar_events WHERE speaks
-    UNION ALL
-    SELECT source_type, source_ref, event_key, content_hash, noise, changed_at
-    FROM calendar_events JOIN calendar_changes USING (event_key) WHERE speaks
+    SELECT source_type, source_ref, key, content_hash, noise, min(moment) FROM (
+        SELECT source_type, source_ref, event_key AS key, content_hash, noise, start_at AS moment FROM calendar_events
+        WHERE speaks AND start_at >= $first AND start_at < $after
+        UNION ALL
+        SELECT source_type, source_ref, event_key, content_hash, noise, changed_at FROM calendar_events JOIN calendar_changes USING (event_key)
+        WHERE speaks AND changed_at >= $first AND changed_at < $after)
+    GROUP BY source_type, source_ref, key, content_hash, noise, {window}
 """
 _BUCKET = "make_timestamptz((floor(epoch_us({at}) / ({hours} * 3600000000)))::BIGINT * {hours} * 3600000000)"
 
@@ -28,35 +32,30 @@ def bucket(at: str, hours: int) -> str:
 
 
 def refresh(con: duckdb.DuckDBPyConnection, hours: int) -> int:
-    """Rewrite `conversations` for every window that holds a row touched in this transaction; returns the number of windows."""
-    con.execute(f"""
-        CREATE OR REPLACE TEMP TABLE windows AS
-        SELECT DISTINCT {bucket("moment", hours)} AS window_start FROM ({_ROWS}) WHERE key IN (
-            SELECT key FROM touched_messages UNION ALL SELECT key FROM touched_emails UNION ALL SELECT key FROM touched_calendar_events)""")
-    # A changed event leaves the window it used to start in: that window shrinks, and has to be seen anew too.
-    con.execute(f"""
-        INSERT INTO windows
-        SELECT DISTINCT c.window_start FROM conversations c
-        JOIN calendar_events e ON c.source_type = e.source_type AND c.source_ref = e.source_ref
-        JOIN (SELECT DISTINCT key FROM touched_calendar_events) t ON t.key = e.event_key
-        WHERE c.window_start NOT IN (SELECT window_start FROM windows) AND {bucket("e.start_at", hours)} <> c.window_start""")
+    """Rewrite `conversations` for every window that holds an instant in the temporary table `touched`; returns the number of windows."""
+    con.execute(f"CREATE OR REPLACE TEMP TABLE windows AS SELECT DISTINCT {bucket('moment', hours)} AS window_start FROM touched WHERE moment IS NOT NULL")
     return rebuild(con, hours)
 
 
 def rebuild(con: duckdb.DuckDBPyConnection, hours: int) -> int:
     """Rewrite `conversations` for the windows in the temporary table `windows` (one column, window_start)."""
+    row = con.execute(f"SELECT count(*), min(window_start), max(window_start) + INTERVAL {int(hours)} HOUR FROM windows").fetchone()
+    if row is None or not row[0]:
+        return 0
+    window = bucket("moment", hours)
     con.execute("DELETE FROM conversations WHERE window_start IN (SELECT window_start FROM windows)")
-    con.execute(f"""
+    con.execute(
+        f"""
         INSERT INTO conversations
         SELECT r.window_start, r.source_type, r.source_ref, coalesce(any_value(n.title), r.source_ref), count(*), count(*) FILTER (len(r.noise) > 0),
-               min(r.moment), max(r.moment), md5(coalesce(string_agg(r.key || r.content_hash, ',' ORDER BY r.key) FILTER (len(r.noise) = 0), ''))
-        FROM (SELECT source_type, source_ref, key, any_value(content_hash) AS content_hash, any_value(noise) AS noise, min(moment) AS moment,
-                     {bucket("moment", hours)} AS window_start FROM ({_ROWS}) GROUP BY ALL) r
+               min(r.moment), max(r.moment), coalesce(to_hex(bit_xor(md5_number(r.key || r.content_hash)) FILTER (len(r.noise) = 0)), '')
+        FROM (SELECT *, {window} AS window_start FROM ({_ROWS.format(window=window)})) r
         SEMI JOIN windows w ON w.window_start = r.window_start
         LEFT JOIN names n ON n.source_type = r.source_type AND n.source_ref = r.source_ref
-        GROUP BY r.window_start, r.source_type, r.source_ref""")
-    row = con.execute("SELECT count(*) FROM windows").fetchone()
-    return int(row[0]) if row else 0
+        GROUP BY r.window_start, r.source_type, r.source_ref""",
+        {"first": row[1], "after": row[2]},
+    )
+    return int(row[0])
 
 
 @dataclass(frozen=True)

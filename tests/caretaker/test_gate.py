@@ -131,6 +131,7 @@ class Asked:
     at: datetime
     order: int
     cancelled: bool = False
+    orphaned: bool = False
     started: bool = False
     settled: str = ""
 
@@ -158,8 +159,7 @@ class Gate(RuleBasedStateMachine):
         if self.running is not None:
             self._finish(TraversalOutcome.COMPLETED)
         for name in sorted(self.open):
-            client.session_end(self.log, name, self.now, "CRASH")
-        self.open.clear()
+            self.end(name)
         self.ask()
         assert all(a.settled for a in self.asked.values()), "an advisory was neither answered nor dropped"
         assert current(self.log, self.state).advisories == {}
@@ -181,7 +181,10 @@ class Gate(RuleBasedStateMachine):
     @rule(name=st.sampled_from(names))
     def end(self, name: str) -> None:
         client.session_end(self.log, name, self.now, "CRASH")
-        self.open.discard(name)
+        if name in self.open:
+            self.open.discard(name)
+            for asked in self.asked.values():
+                asked.orphaned = asked.orphaned or asked.session == name
 
     @rule(name=st.sampled_from(names))
     def advise(self, name: str) -> None:
@@ -232,6 +235,7 @@ class Gate(RuleBasedStateMachine):
     def _started(self, request: str, asked: Asked) -> None:
         assert self.running is None or self.running[1] <= self.now, "two traversals at once"
         assert asked.session in self.open, "a traversal for nobody"
+        assert not asked.orphaned, "a traversal for a session that ended meanwhile"
         assert not self.down, "a traversal during a shutdown"
         assert not asked.cancelled, "a traversal that was cancelled before"
         assert self.now >= asked.at + timedelta(seconds=90), "a traversal within the debounce"
@@ -251,7 +255,7 @@ class Gate(RuleBasedStateMachine):
         true = {
             DropReason.CANCELLED: asked.cancelled,
             DropReason.SUPERSEDED: self._superseded(asked),
-            DropReason.NOT_CONNECTED: asked.session not in self.open,
+            DropReason.NOT_CONNECTED: asked.session not in self.open or asked.orphaned,
             DropReason.SHUTDOWN: self.down,
             DropReason.FAILED: asked.started,
         }
@@ -266,7 +270,7 @@ class Gate(RuleBasedStateMachine):
         request = self.running[0]
         self.state = current(self.log, self.state)
         asked = self.asked[request]
-        must_halt = self.down or asked.cancelled or asked.session not in self.open
+        must_halt = self.down or asked.cancelled or asked.orphaned
         assert (gate.halt(self.state, request) is not None) == must_halt
         if must_halt:
             self._finish(gate.halt(self.state, request) or TraversalOutcome.COMPLETED)

@@ -80,6 +80,37 @@ def test_activity_after_the_end_changes_nothing_but_a_note_is_still_saved(world:
     assert world.memory.calls == ["flush s crash lock"]
 
 
+def test_a_session_that_ends_and_begins_again_before_anybody_looks_is_two_sessions(world: World) -> None:
+    client.session_start(world.log, "s", NOON, instance_id="desk")
+    client.note(world.log, "s", NOON, ["lock"])
+    client.recall(world.log, "s", NOON, words=["lock"], request_id="r1")
+    client.session_end(world.log, "s", after(seconds=1))
+    client.session_start(world.log, "s", after(seconds=2), instance_id="desk")
+    client.note(world.log, "s", after(seconds=3), ["gym"])
+    world.at(seconds=100)
+    world.step()
+    assert world.trace("AdvisoryDropped", "SessionAuditPrompt", "SessionClosed") == [
+        "100 AdvisoryDropped r1 not_connected",
+        "100 SessionAuditPrompt",
+        "100 SessionClosed EXPLICIT",
+    ]
+    assert world.memory.calls == ["flush s session_end lock"]
+    client.session_end(world.log, "s", after(seconds=101), "CRASH")
+    world.step()
+    assert world.memory.calls[1:] == ["flush s crash gym"]
+
+
+def test_a_sign_of_life_that_came_first_undoes_a_time_out(world: World) -> None:
+    client.session_start(world.log, "s", NOON, instance_id="desk")
+    (record,) = world.caretaker.due(after(minutes=30)).records
+    client.activity(world.log, "s", after(minutes=30), "TASK")
+    world.caretaker._record(record, after(minutes=30))
+    world.at(minutes=31)
+    world.step()
+    assert list(current(world.log).sessions) == ["s"]
+    assert world.trace("SessionClosed") == []
+
+
 @st.composite
 def steps(draw: st.DrawFn) -> list[tuple[str, str, int]]:
     verb = st.sampled_from(["start", "TASK", "IDLE", "CONVERSATION", "note", "end", "recall", "claim", "step"])
@@ -127,6 +158,9 @@ def test_a_saved_fold_is_used_and_one_of_another_version_is_not(tmp_path: Path) 
         log.save_fold(FOLD_VERSION, 1, b"older")
         assert current(log) == whole
         log.save_fold(FOLD_VERSION + 1, 601, b"of another program")
+        assert current(log) == whole
+        log.drop_fold()
+        log.save_fold(FOLD_VERSION, 601, b"damaged")
         assert current(log) == whole
         log.drop_fold()
         assert current(log) == whole

@@ -8,6 +8,7 @@ from subconscious_pipeline.caretaker import client
 from subconscious_pipeline.caretaker.notifications import list_notices
 from subconscious_pipeline.caretaker.shutdown import shut_down
 from subconscious_pipeline.errors import StoreLocked
+
 from .world import NOON, World
 
 

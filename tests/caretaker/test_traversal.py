@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -99,7 +100,7 @@ def test_any_walk_keeps_its_bounds_visits_once_and_depends_on_nothing_but_its_ar
     assert [d.depth for d in depths] == list(range(len(depths)))
     assert len(depths) <= depth + 1
     strength_of = {f.concept.id: f.strength for d in depths for f in d.found}
-    for before, d in zip(depths, depths[1:], strict=False):
+    for before, d in pairwise(depths):
         assert [f.strength for f in d.found] == sorted((f.strength for f in d.found), reverse=True)
         for f in d.found:
             assert f.via in [g.concept.id for g in before.found]

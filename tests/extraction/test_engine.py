@@ -51,8 +51,8 @@ class Scripted:
     def close(self) -> None: ...
 
 
-def empty(transcript: Transcript, usage: Usage = Usage(1, 90, 10)) -> WindowResult:
-    return WindowResult(transcript.window, "empty", transcript.input_hash, "scripted", "1", usage)
+def empty(transcript: Transcript) -> WindowResult:
+    return WindowResult(transcript.window, "empty", transcript.input_hash, "scripted", "1", Usage(1, 90, 10))
 
 
 def never() -> bool:

@@ -119,6 +119,13 @@ def test_tokens_are_summed_over_all_calls_of_a_window_once():
         assert ask(server).usage == Usage(calls=3, prompt_tokens=360, completion_tokens=36, seconds=2.5)
 
 
+def test_tokens_reported_under_two_names_are_counted_once():
+    step = good(GOOD, 100, 10)
+    both = step.body.replace('"prompt_tokens": 100', '"prompt_tokens": 100, "input_tokens": 100, "output_tokens": 10')
+    with FakeServer([Step(body=both)]) as server:
+        assert ask(server).usage.tokens == 110
+
+
 @pytest.mark.parametrize("text", ["", "Sure! Here are the concepts.", '{"concepts": [', "[1, 2]", "null", '{"answer": 1}'])
 def test_bad_json_is_asked_again(text):
     with FakeServer([says(text), good(GOOD)]) as server:
@@ -327,6 +334,18 @@ def test_no_text_of_a_message_or_a_reply_is_logged_warned_or_printed(script, cap
     shown += repr([str(warning.message) for warning in warned]) + repr(result)
     for word in ("tangerine", "vault", "walrus"):
         assert word not in shown
+
+
+def test_a_failure_nobody_foresaw_is_internal_and_named_by_its_type(caplog):
+    class Broken:
+        def create(self, **_: object) -> None:
+            raise LookupError(SECRET)
+
+    asked = extractor("http://127.0.0.1:1/v1")
+    asked._client = Broken()
+    assert asked.extract(small(SECRET), lambda: False).error_code is ErrorCode.INTERNAL
+    assert "LookupError" in caplog.text
+    assert "tangerine" not in caplog.text
 
 
 def test_a_debug_level_set_on_a_library_before_is_undone(caplog):

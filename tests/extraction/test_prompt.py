@@ -47,11 +47,11 @@ def test_a_window_without_conversations_is_no_call():
 
 
 def test_a_window_too_long_is_cut_between_conversations_into_as_few_calls_as_hold_it():
-    sizes = [600, 300, 600, 300]  # words; two fit together only as 600 + 300
+    sizes = [300, 300, 600, 600]  # words; in their order they would take three calls
     chats = [conversation(line(n, "boiler " * size, ref=f"chat{n}"), title=f"chat{n}") for n, size in enumerate(sizes, 1)]
     limit = prompt.estimate_tokens(render(chats)) // 2 + 60
     parts = prompt.calls(transcript(*chats), limit)
-    assert [[chat.title for chat in part] for part in parts] == [["chat1", "chat2"], ["chat3", "chat4"]]
+    assert [[chat.title for chat in part] for part in parts] == [["chat1", "chat3"], ["chat2", "chat4"]]
 
 
 def test_a_single_line_too_long_is_shortened_and_keeps_its_number():

@@ -107,7 +107,7 @@ def test_repeats_by_stem_count_once_and_the_order_stays():
 
 
 def test_more_than_eight_keywords_are_cut_from_the_end():
-    words = "boiler plumber leak kitchen invoice landlord warranty radiator valve copper".split()
+    words = ["boiler", "plumber", "leak", "kitchen", "invoice", "landlord", "warranty", "radiator", "valve", "copper"]
     assert keywords(*words) == words[:8]
 
 

@@ -292,6 +292,8 @@ def test_extra_dates_alone_make_a_series(tmp_path: Path) -> None:
         ("FREQ=DAILY;BYHOUR=0,1,2;BYMINUTE=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", "rule_too_fine"),
         ("FREQ=DAILY;INTERVAL=0", "bad_rrule"),
         ("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", "bad_rrule"),
+        ("FREQ=DAILY;BYMONTH=1;BYYEARDAY=200", "bad_rrule"),
+        ("FREQ=DAILY;BYSETPOS=5", "bad_rrule"),
         ("FREQ=WEEKLY;UNTIL=soon", "bad_rrule"),
         ("often", "bad_rrule"),
     ],
@@ -308,6 +310,16 @@ def test_a_long_series_keeps_its_latest_thousand(tmp_path: Path) -> None:
     assert len(events(items)) == 1_000
     assert starts(items)[-1] == "2025-12-31T10:00Z"
     assert errors(items) == [("line 3", "too_many_occurrences")]
+
+
+@pytest.mark.timeout(30)
+def test_rules_that_have_run_for_centuries_are_followed_from_their_end(tmp_path: Path) -> None:
+    options = ReadOptions(expand_until=to_micros(datetime(2026, 1, 1, tzinfo=UTC)))
+    items = read(tmp_path, calendar("UID:a\nDTSTART:02000101T103000Z\nRRULE:FREQ=HOURLY;INTERVAL=5"), options)
+    hours = (datetime(2026, 1, 1, tzinfo=UTC) - datetime(200, 1, 1, 10, 30, tzinfo=UTC)) // timedelta(hours=5) * 5
+    assert starts(items)[-1] == (datetime(200, 1, 1, 10, 30, tzinfo=UTC) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%MZ")
+    counted = read(tmp_path, calendar("UID:a\nDTSTART:02000101T103000Z\nRRULE:FREQ=HOURLY;COUNT=90000000"), options)
+    assert (len(events(counted)), errors(counted)) == (1, [("line 3", "rule_too_long")])
 
 
 def test_a_series_is_expanded_400_days_when_no_horizon_is_given(tmp_path: Path) -> None:
@@ -346,7 +358,8 @@ def test_occurrences_are_those_of_the_rule(tmp_path_factory: pytest.TempPathFact
 
 SCRAPS = [
     "BEGIN:VEVENT", "END:VEVENT", "UID:a", "DTSTART:20240101", 'DTSTART;TZID="x:2024', "RRULE:FREQ=DAILY;COUNT=2", " fold", "X",
-    "BEGIN:VALARM", "END:VALARM", "BEGIN:VTIMEZONE", "TZID:x", "END:VTIMEZONE", "END:VCALENDAR", "BEGIN:VCALENDAR", "RECURRENCE-ID:20240102", "RDATE:x",
+    "BEGIN:VALARM", "END:VALARM", "BEGIN:VTIMEZONE", "TZID:x", "END:VTIMEZONE", "END:VCALENDAR", "BEGIN:VCALENDAR", "RECURRENCE-ID:20240102",
+    "RDATE:x",
 ]  # fmt: skip
 
 

@@ -92,6 +92,7 @@ def test_an_assumed_zone_is_said_once(tmp_path: Path) -> None:
         (json.dumps(row(at="yesterday")).encode(), "undated"),
         (json.dumps(row(at=10**15)).encode(), "undated"),
         (json.dumps(row(at=10**400)).encode(), "undated"),
+        (json.dumps(row(at="0001-01-01T00:00:00+14:00")).encode(), "undated"),
         (json.dumps(row(end_at="later")).encode(), "undated"),
         (json.dumps(row(at=True)).encode(), "wrong_type"),
         (json.dumps(row(text=["secret"])).encode(), "wrong_type"),

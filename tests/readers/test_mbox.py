@@ -164,6 +164,22 @@ def test_no_bytes_make_the_parser_fail(raw: bytes) -> None:
         (item.subject + item.body_full + item.body_new + item.source_ref).encode()
 
 
+FIELDS = st.sampled_from(
+    [
+        b"From: Ida <a@x.example>", b"Subject: one\n two", b"Subject:", b"Date: Mon, 1 Jan 2024 10:00:00 +0000", b"Message-ID: <a@x>", b"X: \xe9",
+        b"no colon", b" stray",
+        b"Content-Type: text/plain; charset=cp-850", b"Content-Type: text/plain; format=flowed", b"Content-Transfer-Encoding: base64",
+    ]
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(FIELDS, min_size=1, max_size=5), st.binary(max_size=30).map(lambda raw: raw.replace(b"\r", b"")))
+def test_line_ends_make_no_difference(fields: list[bytes], body: bytes) -> None:
+    raw = b"\n".join([b"To: b@x.example", *fields]) + b"\n\n" + body
+    assert read_mail(raw.replace(b"\n", b"\r\n"), OWN, "file") == read_mail(raw, OWN, "file")
+
+
 # --- dates
 
 

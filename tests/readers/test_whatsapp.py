@@ -118,6 +118,13 @@ def test_evidence_beats_the_configured_order_with_a_warning(tmp_path: Path) -> N
     assert [(error.code, error.warning) for error in errors] == [("date_order_contradicted", True)]
 
 
+def test_two_digit_years_in_front_only_when_told_or_when_nothing_else_fits(tmp_path: Path) -> None:
+    text = "24-06-20 20:28 - Lee: x\n"
+    told = ReadOptions(zone=ZoneInfo("UTC"), zone_configured=True, date_order="ymd")
+    assert [row[0] for row in rows(read(tmp_path, text, told)[0])] == ["2024-06-20T20:28:00Z"]
+    assert [row[0] for row in rows(read(tmp_path, "41-06-20 20:28 - Lee: x\n")[0])] == ["2041-06-20T20:28:00Z"]
+
+
 def test_lines_that_begin_with_an_invisible_mark_are_messages_of_their_own(tmp_path: Path) -> None:
     # joweich/chat-miner#42
     messages, _ = read(tmp_path, f"[1/2/24, 09:00:00] Ida: pic?\n{LRM}[1/2/24, 09:00:05] Tom: {LRM}image omitted\n", DAY_FIRST)
@@ -360,6 +367,8 @@ def test_a_cut_off_zip_is_recognized_and_refused(tmp_path: Path) -> None:
         b"just\nnotes\n",
         b'{"at": "2024-06-20", "text": "x"}\n',
         b"BEGIN:VCALENDAR\n",
+        b"2024-06-20 20:28:11 - INFO: started\n",
+        b"2024-06-20 20:28 INFO job - done: 3\n",
         b"PK\x03\x04rest",
     ],
 )

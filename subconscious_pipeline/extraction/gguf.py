@@ -1,0 +1,1 @@
+def find_model(s): return s.gguf
