@@ -18,7 +18,9 @@ from subconscious_pipeline import duck
 from subconscious_pipeline.agent import daemon
 from subconscious_pipeline.agent.client import NotPublished, Subconscious, command
 from subconscious_pipeline.agent.sample import sample_replies
+from subconscious_pipeline.agent.trial import destination
 from subconscious_pipeline.errors import ConfigError, StoreLocked, SubconsciousError
+from subconscious_pipeline.extraction.gguf import find_model
 from subconscious_pipeline.extraction.models import make_extractor
 from subconscious_pipeline.home import Home
 from subconscious_pipeline.memory import store
@@ -219,7 +221,9 @@ def _snapshot(home: Home, now: datetime) -> Check:
     except NotPublished:
         return Check("snapshot", "warn", "nothing has been published yet", f"run `{command(home, 'run')}`")
     if found.reasons:
-        return Check("snapshot", "warn", f"degraded: {'; '.join(found.reasons)}", f"run `{command(home, 'run')}`")
+        said = "; ".join(found.reasons)
+        run = command(home, "run")
+        return Check("snapshot", "warn", f"degraded: {said}", "" if run in said else f"run `{run}`")
     return Check("snapshot", "ok", f"{len(found.keywords)} keywords, revision {found.revision}")
 
 
@@ -227,5 +231,9 @@ def _model(settings: Settings) -> Check:
     extractor = make_extractor(settings, sample_replies())
     remote = extractor.remote
     extractor.close()
-    place = f"message text goes to {settings.base_url or settings.model.partition('/')[0]}" if remote else "message text stays on this machine"
-    return Check("model", "ok", f"{settings.model} is set up; {place}", "`subconscious model check` asks it one question")
+    if settings.model == "local" and find_model(settings) is None:
+        return Check("model", "fail", "the local model's file is not here", "`subconscious model pull` fetches it (1.1 GB)")
+    place = f"message text goes to {destination(settings, remote)}" if remote else "message text stays on this machine"
+    return Check(
+        "model", "ok", f"{settings.model} is set up; {place}", "" if settings.model.startswith("replay") else "`subconscious model check` asks it"
+    )

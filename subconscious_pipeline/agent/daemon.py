@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -23,12 +22,10 @@ def look(home: Home, now: datetime) -> tuple[Literal["ok", "warn"], str, str]:
     if not (home.dagster / "history" / "runs.db").exists():
         return "warn", "nothing is ticking: Dagster has not been at work in this home", start
     from dagster import DagsterInstance
-    from dagster._core.scheduler.instigation import InstigatorStatus
 
-    os.environ.setdefault("DAGSTER_HOME", str(home.dagster))
     with DagsterInstance.from_config(str(home.dagster)) as instance:
         beats = instance.get_daemon_heartbeats()
-        stopped = sorted(state.instigator_name for state in instance.all_instigator_state(instigator_statuses={InstigatorStatus.STOPPED}))
+        stopped = sorted(state.instigator_name for state in instance.all_instigator_state() if state.status.value == "STOPPED")
     if not beats:
         return "warn", "nothing is ticking: no Dagster daemon has ever run on this home", start
     last = datetime.fromtimestamp(max(beat.timestamp for beat in beats.values()), UTC)

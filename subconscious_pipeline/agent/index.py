@@ -15,7 +15,7 @@ from subconscious_pipeline.agent.shapes import Concept, Keyword, Source
 from subconscious_pipeline.errors import StoreError
 from subconscious_pipeline.instants import iso_z
 from subconscious_pipeline.publish.schema import SCHEMA_VERSION
-from subconscious_pipeline.words import FILLER, singular, stem, tokens
+from subconscious_pipeline.words import content_words, singular, stem, tokens
 
 NEVER_EXPIRES = "IDENTITY_CORE"
 _MOST_PARAMETERS = 500  # older SQLite takes 999 in a statement
@@ -23,18 +23,13 @@ _LIVE = "(c.expires >= ? OR c.tier = ?)"
 
 
 def wanted_stems(texts: Iterable[str], drop_filler: bool) -> dict[str, str]:
-    """The stems to look for, each with the plain word it comes from ("" for neighbours joined by a hyphen, as in "washing machine")."""
+    """The stems to look for, each with the word it comes from; hyphenated words also in their parts, bare numbers never."""
     wanted: dict[str, str] = {}
     for text in texts:
-        before = ""
-        for token in tokens(text):
-            filler = drop_filler and (len(token) < 2 or token in FILLER or singular(token) in FILLER)
-            if not filler and not token.isdigit():
+        for token in content_words(text) if drop_filler else tokens(text):
+            if not token.isdigit():
                 wanted.setdefault(stem(token), token)
                 wanted.setdefault(stem(singular(token)), token)
-                if before and "-" not in token:
-                    wanted.setdefault(stem(f"{before}-{singular(token)}"), "")
-            before = "" if filler or "-" in token else token
     return wanted
 
 
@@ -84,7 +79,7 @@ class Index:
     def keywords(self) -> tuple[tuple[Keyword, ...], bool]:
         """The published words that open a live concept, alphabetical, and whether these are all that were published."""
         rows = self._con.execute(
-            "SELECT w.word, c.id FROM words w LEFT JOIN keywords k ON k.word = w.word "
+            "SELECT w.word, c.id FROM words w LEFT JOIN keywords k ON k.stem = w.stem AND k.word = w.word "
             f"LEFT JOIN concepts c ON c.id = k.concept_id AND {_LIVE} ORDER BY w.word, c.id",
             self._live,
         )
@@ -116,7 +111,7 @@ class Index:
 
     def _compounds(self, wanted: dict[str, str]) -> set[str]:
         """Stems of hyphenated words of the index that have a wanted word as a part."""
-        beginnings = {word[:3] for word in wanted.values() if word}  # stemming keeps them, and is what takes the time
+        beginnings = {word[:3] for word in wanted.values()}  # stemming keeps them, and is what takes the time
         found = set()
         for word, whole in self._con.execute("SELECT DISTINCT word, stem FROM keywords WHERE word LIKE '%-%'"):
             if any(part[:3] in beginnings and stem(part) in wanted for part in word.split("-")):

@@ -20,7 +20,8 @@ _SAID = (
 def sample_replies() -> Path | None:
     """The recorded replies that the model `replay` alone means, or None outside a checkout."""
     root = checkout()
-    return root / "data" / "sample" / "replies.jsonl" if root else None
+    path = root / "data" / "sample" / "replies.jsonl" if root else None
+    return path if path and path.is_file() else None
 
 
 def tiny_transcript() -> Transcript:

@@ -123,8 +123,9 @@ class Caretaker:
         self.log.append(NewEvent(begun, now, transaction, f"{run.key}/started/{run.tries}"))
         try:
             effect, event_ids = execute(run, transaction, now, self.log, self.state(), self._memory, self._publisher)
+            changed = effect.changed or run.tries > 1  # a try that died may have changed memory and finds nothing left to change
             finished = CommandFinished(
-                command=run.command, tries=run.tries, ok=True, changed=effect.changed, counts=dict(effect.counts), event_ids=event_ids
+                command=run.command, tries=run.tries, ok=True, changed=changed, counts=dict(effect.counts), event_ids=event_ids
             )
         except SubconsciousError as error:
             finished = CommandFinished(command=run.command, tries=run.tries, ok=False, error=type(error).__name__)

@@ -41,7 +41,7 @@ def words_are_words(home: HomeResource) -> dg.AssetCheckResult:
 
 @dg.asset_check(asset=keyword_snapshot, description="The index holds words, references and times, and no text of any message.")
 def no_content_in_index(home: HomeResource) -> dg.AssetCheckResult:
-    """No run of four words of any message occurs in any text column of memory.duckdb."""
+    """No value outside the reference columns of memory.duckdb reads like prose."""
     place, settings = home.open(), home.settings()
     with without_content(), store.reading(place, settings) as con:
         suspicious = audit.sentences(con)

@@ -53,9 +53,10 @@ class Clock(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 def sample_dir() -> Path | None:
-    """The bundled sample, when this is a checkout."""
+    """The bundled sample: in a checkout under `data/`, in an installed package beside the code."""
     root = checkout()
-    return root / "data" / "sample" if root and (root / "data" / "sample").is_dir() else None
+    places = [root / "data" / "sample"] if root else [Path(__file__).parent.parent / "_sample"]
+    return next((place for place in places if (place / "sample.yaml").is_file()), None)
 
 
 class Model(dg.ConfigurableResource):  # type: ignore[type-arg]

@@ -12,6 +12,7 @@ from subconscious_pipeline.defs import automation
 from subconscious_pipeline.defs.instance import instance
 from subconscious_pipeline.defs.resources import AS_OF_TAG, HomeResource, Model, Progress
 from subconscious_pipeline.errors import SubconsciousError
+from subconscious_pipeline.extraction.types import NOT_TRIED
 from subconscious_pipeline.home import Home
 from subconscious_pipeline.instants import Window, iso_z
 from subconscious_pipeline.memory.ledger import DueWindow, needs, ranges
@@ -35,6 +36,7 @@ class RunReport:
     after: Overview
     failures: tuple[str, ...]  # one line a failed Dagster run, as it describes itself
     asked: int  # windows a model was asked about
+    waiting: int = 0  # windows it was not asked about because the token budget was spent or a shutdown came first
     declined: bool = False  # the user did not want to ask the model
 
 
@@ -109,7 +111,19 @@ def run_pipeline(
                     failures.append(error)
         if error := execute("publish"):
             raise RunError(f"publishing failed: {error}")
-        return RunReport(before, overview(home, settings, as_of), tuple(failures), 0 if declined else len(wanted), declined)
+        after = overview(home, settings, as_of)
+        outcomes = [] if declined else [after.entries.get(item.window.start) for item in wanted]
+        waiting = sum(entry is not None and entry.error_code in NOT_TRIED for entry in outcomes)
+        asked = sum(_asked(item, before, after, bool(chosen)) for item in wanted) if not declined else 0
+        return RunReport(before, after, tuple(failures), asked, waiting, declined)
+
+
+def _asked(item: DueWindow, before: Overview, after: Overview, again: bool) -> bool:
+    """Whether a model answered or failed about this window, as the ledger tells."""
+    former, entry = before.entries.get(item.window.start), after.entries.get(item.window.start)
+    if entry is None or entry.status == "running" or entry.error_code in NOT_TRIED:
+        return False
+    return entry.input_hash == item.input_hash and (again or entry != former)
 
 
 def _wanted(state: Overview, chosen: Sequence[Window]) -> list[DueWindow]:

@@ -94,9 +94,7 @@ class Score:
     kinds: Tally = Tally()
 
     def __add__(self, other: Score) -> Score:
-        return Score(
-            self.concepts + other.concepts, self.keywords + other.keywords, self.lines + other.lines, self.kinds + other.kinds
-        )
+        return Score(self.concepts + other.concepts, self.keywords + other.keywords, self.lines + other.lines, self.kinds + other.kinds)
 
 
 @dataclass(frozen=True)

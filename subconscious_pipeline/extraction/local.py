@@ -16,7 +16,7 @@ from subconscious_pipeline.extraction import local_prompt as prompt
 from subconscious_pipeline.extraction.assemble import observations_from
 from subconscious_pipeline.extraction.gguf import find_model
 from subconscious_pipeline.extraction.local_server import MISSING_EXTRA, CallFailed, LlamaClient, Message, connect
-from subconscious_pipeline.extraction.local_steps import Context, Draft, Piece, clean, finish, join, pieces, read_reply, untranslated
+from subconscious_pipeline.extraction.local_steps import Context, Draft, Piece, clean, finish, join, pieces, read_reply, tie, unclear
 from subconscious_pipeline.extraction.reply import ReplyConcept, reply_model
 from subconscious_pipeline.extraction.types import TTL_DAYS, ErrorCode, Observation, Usage, WindowResult
 from subconscious_pipeline.settings import Settings
@@ -24,16 +24,16 @@ from subconscious_pipeline.warehouse.transcript import Transcript
 
 log = logging.getLogger(__name__)
 
-ASK_SLOT, JUDGE_SLOT, TRANSLATE_SLOT = 0, 1, 2
+ASK_SLOT, JUDGE_SLOT, COMPARE_SLOT = 0, 1, 2
 REPLY_TOKENS = 240
-MOST_TRANSLATED = 8
 
+S = TypeVar("S")
 T = TypeVar("T")
 Connect = Callable[[Path], tuple[LlamaClient, Callable[[], None]]]
 
 
 def _prompt_version() -> str:
-    constant = repr((prompt.SYSTEM, prompt.EXAMPLES, prompt.JUDGE_SYSTEM, prompt.JUDGE_EXAMPLES, prompt.TRANSLATE_SYSTEM, prompt.TRANSLATE_EXAMPLES))
+    constant = repr((prompt.SYSTEM, prompt.EXAMPLES, prompt.JUDGE_SYSTEM, prompt.JUDGE_EXAMPLES, prompt.SAME_SYSTEM, prompt.SAME_EXAMPLES))
     return "local-" + hashlib.sha256(constant.encode()).hexdigest()[:8]
 
 
@@ -70,11 +70,11 @@ class LocalExtractor:
         usage = Usage()
         asked = drafted = 0
 
-        def call(ask: Callable[[LlamaClient, float], tuple[T, Usage]]) -> T:
+        def call(step: Callable[[LlamaClient, S, float], tuple[T, Usage]], subject: S) -> T:
             nonlocal usage
             if stop():
                 raise CallFailed(ErrorCode.CANCELLED)
-            answer, cost = ask(self._server(), self._settings.timeout_seconds)
+            answer, cost = step(self._server(), subject, self._settings.timeout_seconds)
             usage += cost
             return answer
 
@@ -82,17 +82,16 @@ class LocalExtractor:
         drafts: list[Draft] = []
         try:
             for piece in pieces(transcript):
-                if piece.needs_judge and not call(lambda client, timeout, piece=piece: _judge(client, piece, timeout)):
+                if piece.needs_judge and not call(_judge, piece):
                     continue
                 asked += 1
-                drafts += call(lambda client, timeout, piece=piece: _ask(client, piece, timeout))
+                drafts += call(_ask, piece)
             drafted = len(drafts)
-            translations: dict[str, str] = {}
-            if words := untranslated(drafts, context)[:MOST_TRANSLATED]:
-                translations = call(lambda client, timeout: _translate(client, words, timeout))
+            drafts = join(clean(drafts, context), context)
+            same = [(one, other) for one, other in unclear(drafts, context) if call(_compare, (drafts[one], drafts[other]))]
         except CallFailed as failure:
             return self._result(transcript, usage, failure.code)
-        concepts = finish(join(clean(drafts, context, translations), context), context)
+        concepts = finish(tie(drafts, same), context)
         observations = observations_from(transcript, _validated(concepts, transcript))
         log.info("window %s: %d pieces asked, %d matters drafted, %d kept", transcript.window.key, asked, drafted, len(observations))
         return self._result(transcript, usage, None, observations)
@@ -100,14 +99,16 @@ class LocalExtractor:
     def _server(self) -> LlamaClient:
         if self._client is None:
             gguf = find_model(self._settings)
+            if gguf is None and self._settings.gguf is not None:
+                raise ExtractionError(
+                    f"there is no model file {self._settings.gguf}; correct SUBCONSCIOUS_GGUF, or unset it and run: subconscious model pull"
+                )
             if gguf is None:
                 raise ExtractionError("there is no local model yet; run: subconscious model pull")
             self._client, self._release = self._connect(gguf)
         return self._client
 
-    def _result(
-        self, transcript: Transcript, usage: Usage, error_code: ErrorCode | None, observations: tuple[Observation, ...] = ()
-    ) -> WindowResult:
+    def _result(self, transcript: Transcript, usage: Usage, error_code: ErrorCode | None, observations: tuple[Observation, ...] = ()) -> WindowResult:
         return WindowResult(
             window=transcript.window,
             status="failed" if error_code else "ok" if observations else "empty",
@@ -148,12 +149,16 @@ def _ask(client: LlamaClient, piece: Piece, timeout: float) -> tuple[list[Draft]
         raise CallFailed(ErrorCode.INVALID) from None
 
 
-def _translate(client: LlamaClient, words: list[str], timeout: float) -> tuple[dict[str, str], Usage]:
-    messages = _messages(prompt.TRANSLATE_SYSTEM, prompt.TRANSLATE_EXAMPLES, ", ".join(words))
-    reply = client.complete(
-        messages, grammar=prompt.translation_grammar(len(words)), slot=TRANSLATE_SLOT, max_tokens=REPLY_TOKENS, timeout=timeout
-    )
-    return dict(zip(words, reply.text.split(", "), strict=False)), reply.usage
+def _compare(client: LlamaClient, pair: tuple[Draft, Draft], timeout: float) -> tuple[bool, Usage]:
+    # Asked both ways round: the model prefers an answer by the order of the two.
+    total, share = Usage(), 0.0
+    for first, second in (pair, pair[::-1]):
+        text = f"{', '.join(first.words[:5])} | {', '.join(second.words[:5])}"
+        messages = _messages(prompt.SAME_SYSTEM, prompt.SAME_EXAMPLES, text)
+        weights, usage = client.weigh(messages, (prompt.SAME, prompt.DIFFERENT), slot=COMPARE_SLOT, timeout=timeout)
+        total += usage
+        share += weights[prompt.SAME] / (sum(weights.values()) or 1.0)
+    return share / 2 > 0.5, total
 
 
 def _validated(drafts: Sequence[Draft], transcript: Transcript) -> list[ReplyConcept]:

@@ -6,11 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import msgspec
 
 from subconscious_pipeline.extraction.local_prompt import EXAMPLE_WORDS
-from subconscious_pipeline.extraction.local_words import COMMON, KNOWN, RARE, english, foreign, names, proper, rare, spoken, telling, zipf
+from subconscious_pipeline.extraction.local_words import KNOWN, RARE, english, foreign, names, proper, rare, spoken, telling, zipf
 from subconscious_pipeline.extraction.reply import MAX_WORDS, MIN_WORDS, clean_keyword
 from subconscious_pipeline.extraction.types import Kind
 from subconscious_pipeline.warehouse.transcript import Line, Transcript
@@ -21,6 +22,8 @@ CHAT_CHARS = 300  # of one line shown; the rest of a longer one is cut off
 TEXT_CHARS = 700
 TITLE_CHARS = 60
 JUDGED_LINES = 4
+DENSE = 4
+MOST_PAIRS = 4
 
 # Right words for many matters, telling for none.
 VAGUE = stems(
@@ -64,9 +67,8 @@ class Piece:
 
     @property
     def needs_judge(self) -> bool:
-        """Whether it may be nothing but small talk: a chat in which hardly any line is dense with rare words."""
-        strong = [strength(text) for text in self.shown]
-        return self.channel == "chat" and max(strong) < 4 and sum(value >= 3 for value in strong) < 2
+        """Whether it may be nothing but small talk: any chat in which not several lines are dense with rare words."""
+        return self.channel == "chat" and sum(strength(text) >= DENSE for text in self.shown) < 3
 
     @property
     def sample(self) -> str:
@@ -83,7 +85,8 @@ class Draft:
     words: tuple[str, ...]
     kind: Kind
     channel: str
-    size: int = 1  # lines that spoke for `kind`
+    size: int  # lines that spoke for `kind`
+    first: bool = True  # in its reply; the second is the weaker one
 
 
 def is_order(text: str) -> bool:
@@ -93,9 +96,7 @@ def is_order(text: str) -> bool:
 
 def strength(text: str) -> int:
     """How dense a chat line is: its different rare words (no laughter, no stretched words), and one for a number."""
-    found = {
-        word for word in spoken(text) if len(word) > 2 and not _LAUGHTER.fullmatch(word) and not _STRETCHED.search(word) and rare(word)
-    }
+    found = {word for word in spoken(text) if len(word) > 2 and not _LAUGHTER.fullmatch(word) and not _STRETCHED.search(word) and rare(word)}
     return len(found) + any(char.isdigit() for char in text)
 
 
@@ -174,7 +175,7 @@ def read_reply(text: str, piece: Piece) -> list[Draft]:
         # Of one line, and of calendar entries with equal texts, all are meant.
         cited = every if piece.channel == "calendar" or not entry.lines else frozenset(piece.lines[n - 1].n for n in entry.lines)
         kind: Kind = "appointment" if piece.channel == "calendar" else entry.kind
-        drafts.append(Draft(cited, tuple(word.strip() for word in entry.words.split(",")), kind, piece.channel, len(cited)))
+        drafts.append(Draft(cited, tuple(word.strip() for word in entry.words.split(",")), kind, piece.channel, len(cited), not drafts))
     return drafts
 
 
@@ -183,72 +184,56 @@ class Context:
     """What the steps need to know about a window."""
 
     texts: Mapping[int, str]
-    titles: Mapping[int, str]
+    titles: Mapping[int, str]  # "" for chats: the name of a group is no matter
     people: frozenset[str]  # stems
+    everything: frozenset[str]  # stems of all texts and titles
+    places: Mapping[int, tuple[int, str]]  # number and channel of the conversation of each line
 
     @classmethod
     def of(cls, transcript: Transcript) -> Context:
         """The context of a transcript."""
         texts = {line.n: line.text for line in transcript.lines}
-        titles = {line.n: conversation.title for conversation in transcript.conversations for line in conversation.lines}
-        return cls(texts, titles, frozenset(names(line.author for line in transcript.lines if "@" not in line.author)))
+        titles = {line.n: "" if each.channel == "chat" else each.title for each in transcript.conversations for line in each.lines}
+        everything = stems(normalize(word) for text in [*texts.values(), *(each.title for each in transcript.conversations)] for word in tokens(text))
+        people = names(line.author for line in transcript.lines if "@" not in line.author)
+        places = {line.n: (at, each.channel) for at, each in enumerate(transcript.conversations) for line in each.lines}
+        return cls(texts, titles, frozenset(people), frozenset(everything), places)
 
     def text_of(self, numbers: Iterable[int]) -> str:
         """The titles and texts of some lines."""
         chosen = sorted(numbers)
-        return "\n".join([*dict.fromkeys(self.titles[n] for n in chosen), *(self.texts[n] for n in chosen)])
+        return "\n".join(dict.fromkeys(text for n in chosen for text in (self.titles[n], self.texts[n]) if text))
 
 
-def untranslated(drafts: Iterable[Draft], context: Context) -> list[str]:
-    """The words of drafts that were copied from a foreign text instead of translated, as they stand there; proper names are none."""
-    found: dict[str, None] = {}
-    for draft in drafts:
-        text = context.text_of(draft.lines)
-        written = {normalize(word): word for word in spoken(text)}
-        capital = proper(text)
-        for word in draft.words:
-            source = written.get(normalize(word), word)
-            if foreign(source) and normalize(word) not in capital:
-                found[source] = None
-    return list(found)
-
-
-def clean(drafts: Sequence[Draft], context: Context, translations: Mapping[str, str]) -> list[Draft]:
+def clean(drafts: Sequence[Draft], context: Context) -> list[Draft]:
     """The drafts with only words a person would search for.
 
-    Translated words replace copied ones. Names of speakers, vague, invented and still foreign words go, and so do words of
-    all-English lines that do not stand in them and words that leaked from the examples. Where too few are left, telling words of
-    the cited lines step in; a draft that still has too few is dropped.
+    Names of speakers, vague, invented and untranslated words go, and so do words that leaked from the examples and, of
+    all-English lines, words that stand nowhere in the window. Where too few are left, telling words of the cited lines step in;
+    a draft that still has too few is dropped.
     """
     cleaned = []
     for draft in drafts:
         text = context.text_of(draft.lines)
         written = {normalize(word): word for word in spoken(text)}
-        present, capital, literal = stems(map(normalize, tokens(text))), proper(text), english(text)
+        capital, literal = proper(text), draft.channel != "calendar" and english(text)
         kept: dict[str, str] = {}
-        for word in draft.words:
-            source = written.get(normalize(word), word)
-            for plain in clean_keyword(translations.get(source, word)):
-                own = stem(plain)
-                here = own in present
-                if (
-                    own in kept or own in context.people or own in VAGUE
-                    or (not here and (literal or plain in EXAMPLE_WORDS or zipf(plain) < KNOWN))
-                    or (plain not in capital and foreign(written.get(plain, plain)))
-                ):  # fmt: skip
-                    continue
-                kept[own] = plain
-        for plain in telling(text):
-            if len(kept) >= FILL_TO:
+        for plain in (plain for word in draft.words for plain in clean_keyword(word)):
+            own = stem(plain)
+            unsaid = own not in context.everything
+            if own in context.people or own in VAGUE or (unsaid and (literal or plain in EXAMPLE_WORDS)):
+                continue
+            known = zipf(plain) >= KNOWN and not foreign(written.get(plain, plain))
+            if known or plain in capital or (literal and not unsaid and not foreign(written.get(plain, plain))):
+                kept.setdefault(own, plain)
+        for plain in telling(text) if literal or draft.first else ():
+            if len(kept) >= MIN_WORDS:
                 break
-            if stem(plain) not in context.people and stem(plain) not in VAGUE and any(clean_keyword(plain)):
+            if stem(plain) not in context.people | VAGUE and any(clean_keyword(plain)):
                 kept.setdefault(stem(plain), plain)
         if len(kept) >= MIN_WORDS:
             cleaned.append(replace(draft, words=tuple(kept.values())[:MAX_WORDS]))
     return cleaned
-
-
-FILL_TO = 4
 
 
 def join(drafts: Sequence[Draft], context: Context) -> list[Draft]:
@@ -273,8 +258,8 @@ def _same(one: Draft, other: Draft, context: Context) -> bool:
     if one.lines & other.lines:
         return False
     own_text, its_text = (stems(map(normalize, tokens(context.text_of(each.lines)))) for each in (one, other))
-    return any(zipf(word) < RARE - 0.4 and each in its_text for each, word in own.items()) or any(
-        zipf(word) < RARE - 0.4 and each in own_text for each, word in its.items()
+    return any(zipf(word) < RARE and each in its_text for each, word in own.items()) or any(
+        zipf(word) < RARE and each in own_text for each, word in its.items()
     )
 
 
@@ -286,6 +271,29 @@ def _merged(one: Draft, other: Draft) -> Draft:
     words = tuple(reversed(list(ordered.values())))
     leading = max(one, other, key=lambda draft: (draft.channel == "calendar", draft.size))
     return Draft(one.lines | other.lines, words[:MAX_WORDS], leading.kind, leading.channel, one.size + other.size)
+
+
+def unclear(drafts: Sequence[Draft], context: Context) -> list[tuple[int, int]]:
+    """Pairs of drafts that may be one matter though they share no word: one with an e-mail, one with a chat. The model is asked about them."""
+    places = [{context.places[n] for n in draft.lines} for draft in drafts]
+    channels = [{channel for _, channel in each} for each in places]
+    return [
+        (one, other)
+        for one, other in combinations(range(len(drafts)), 2)
+        if not places[one] & places[other]
+        and (("email" in channels[one] and "chat" in channels[other]) or ("chat" in channels[one] and "email" in channels[other]))
+    ][:MOST_PAIRS]
+
+
+def tie(drafts: Sequence[Draft], pairs: Iterable[tuple[int, int]]) -> list[Draft]:
+    """The drafts with the given pairs made one; a draft joins one other at most."""
+    result: dict[int, Draft] = dict(enumerate(drafts))
+    tied: set[int] = set()
+    for one, other in pairs:
+        if not tied & {one, other}:
+            result[one] = _merged(result[one], result.pop(other))
+            tied |= {one, other}
+    return list(result.values())
 
 
 def finish(drafts: Sequence[Draft], context: Context) -> list[Draft]:

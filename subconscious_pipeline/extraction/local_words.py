@@ -11,10 +11,12 @@ from subconscious_pipeline.words import content_words, is_word, normalize, stem
 
 LANGUAGES = ("en", "es", "fr", "de", "it", "pt", "nl")
 COMMON = 4.7  # Zipf: about the 3,000 commonest words of a language; nobody searches for them
-RARE = 4.2  # Zipf: rare enough that one shared word ties two texts together
+RARE = 4.4  # Zipf: rare enough that one shared word ties two texts together
 KNOWN = 1.8  # Zipf: below it an English word that stands nowhere in the text is taken for invented
+EVERYDAY = 5.5  # Zipf: the 500 commonest words
 _MARGIN = 0.8
 
+_CONTRACTED = re.compile(r"\w+['’]\w+")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
@@ -58,7 +60,9 @@ def proper(text: str) -> set[str]:
     found = set()
     for match in _WORD.finditer(text):
         before = text[: match.start()].rstrip("\"'“(¿¡ ")
-        if match.group()[0].isupper() and before and before[-1] not in ".!?:-–—\n":
+        # A full stop after a short word ends an abbreviation ("Dr. ", "Av. "), not a sentence.
+        inside = before and (before[-1] not in ".!?:-–—\n" or re.search(r"\b[A-Z]\w{0,2}\.$", before))
+        if match.group()[0].isupper() and inside:
             found.add(normalize(match.group()))
     return found
 
@@ -69,11 +73,11 @@ def spoken(text: str) -> list[str]:
 
 
 def telling(text: str) -> list[str]:
-    """English or proper words of `text` that could stand for it, the rarest first, each once; words of other languages left out."""
-    accepted: dict[str, float] = {}
+    """English or proper words of `text` that could stand for it, each once: the rarest first, words of three letters last."""
+    accepted: dict[str, tuple[bool, float]] = {}
     capital = proper(text)
-    for word in content_words(text):
+    for word in content_words(_CONTRACTED.sub(" ", text)):
         plain = normalize(word)
-        if is_word(plain) and len(plain) > 2 and plain not in accepted and zipf(word) < COMMON and (plain in capital or not foreign(word)):
-            accepted[plain] = zipf(plain)
+        if is_word(plain) and len(plain) > 2 and zipf(plain) < EVERYDAY and (plain in capital or not foreign(word)):
+            accepted[plain] = (len(plain) == 3, zipf(plain))
     return sorted(accepted, key=lambda word: accepted[word])

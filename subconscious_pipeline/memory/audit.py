@@ -44,7 +44,7 @@ def odd_words(con: duckdb.DuckDBPyConnection) -> int:
 def sentences(con: duckdb.DuckDBPyConnection) -> int:
     """How many text values outside reference columns hold a space followed by more text, as prose does."""
     columns = con.execute(
-        "SELECT table_name, column_name FROM duckdb_columns() WHERE data_type = 'VARCHAR' AND schema_name = 'main' AND table_name <> 'meta'"
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND data_type = 'VARCHAR' AND table_name <> 'meta'"
     ).fetchall()
     found = 0
     for table, column in columns:

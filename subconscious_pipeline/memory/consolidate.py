@@ -73,45 +73,55 @@ def strategy(name: str) -> Strategy:
 
 _LIVE = f"CREATE OR REPLACE TEMP TABLE live AS SELECT id, words, resolved, observed_at FROM ({RESOLVED}) WHERE resolved IN (SELECT id FROM concepts)"
 
-_CORES = f"""
-CREATE OR REPLACE TEMP TABLE seen AS
-SELECT l.resolved AS concept_id, s.stem_id, count(DISTINCT l.id) AS n
-FROM (SELECT id, resolved, unnest(words) AS word FROM live) l JOIN stemmed s ON s.word = l.word GROUP BY ALL;
+_POSTINGS = """
+CREATE OR REPLACE TEMP TABLE postings AS
+SELECT DISTINCT l.id, l.resolved AS concept_id, s.stem_id FROM (SELECT id, resolved, unnest(words) AS word FROM live) l JOIN stemmed s USING (word);
+CREATE OR REPLACE TEMP TABLE seen AS SELECT concept_id, stem_id, count(*) AS n FROM postings GROUP BY ALL;
+"""
 
+# Never all pairs: two concepts meet where they hold the same telling word in the same or a neighbouring week, or the same
+# telling word and the same source. One statement a step: a planner that sees it all at once joins in the wrong order.
+_PAIRS = f"""
 CREATE OR REPLACE TEMP TABLE cores AS
 SELECT c.concept_id, c.stem_id, s.weight, s.holders FROM (
     SELECT concept_id, stem_id FROM seen QUALIFY row_number() OVER (PARTITION BY concept_id ORDER BY n DESC, stem_id) <= {CORE_SIZE}) c
 JOIN weights s USING (stem_id);
 
 CREATE OR REPLACE TEMP TABLE sizes AS
-SELECT c.concept_id, sum(c.weight) AS total, count(*) AS stems, any_value(b.first_at) AS first_at, any_value(b.last_at) AS last_at
-FROM cores c JOIN (SELECT concept_id, epoch(min(time_start)) / 86400 AS first_at, epoch(max(time_end)) / 86400 AS last_at FROM sources GROUP BY ALL) b
-USING (concept_id) GROUP BY c.concept_id;
+SELECT concept_id, total, stems, first_at, last_at FROM (SELECT concept_id, sum(weight) AS total, count(*) AS stems FROM cores GROUP BY concept_id)
+JOIN (SELECT concept_id, epoch(min(time_start)) / 86400 AS first_at, epoch(max(time_end)) / 86400 AS last_at FROM sources GROUP BY concept_id)
+USING (concept_id);
+
+CREATE OR REPLACE TEMP TABLE telling AS SELECT concept_id, stem_id FROM cores WHERE holders <= {MOST_HOLDERS};
+
+CREATE OR REPLACE TEMP TABLE weeks AS
+SELECT concept_id, stem_id, unnest(generate_series(floor(first_at / {NEAR_DAYS})::BIGINT, floor(last_at / {NEAR_DAYS})::BIGINT + 1)) AS week
+FROM telling JOIN sizes USING (concept_id);
+
+CREATE OR REPLACE TEMP TABLE places AS
+SELECT concept_id, stem_id, place FROM telling JOIN (
+    SELECT concept_id, dense_rank() OVER (ORDER BY source_type, source_ref) AS place, count(*) OVER (PARTITION BY source_type, source_ref) AS holders
+    FROM sources) USING (concept_id)
+WHERE holders <= {MOST_HOLDERS};
+
+CREATE OR REPLACE TEMP TABLE meetings AS
+SELECT DISTINCT p.concept_id AS a, q.concept_id AS b FROM places p JOIN places q USING (place, stem_id) WHERE p.concept_id < q.concept_id
+UNION
+SELECT m.a, m.b FROM (
+    SELECT DISTINCT p.concept_id AS a, q.concept_id AS b FROM weeks p JOIN weeks q USING (week, stem_id) WHERE p.concept_id < q.concept_id) m
+JOIN sizes p ON p.concept_id = m.a JOIN sizes q ON q.concept_id = m.b
+WHERE greatest(p.first_at, q.first_at) - least(p.last_at, q.last_at) <= {NEAR_DAYS};
+
+CREATE OR REPLACE TEMP TABLE common AS
+SELECT m.a, m.b, sum(x.weight) AS weight, count(*) AS stems
+FROM meetings m JOIN cores x ON x.concept_id = m.a JOIN cores y ON y.concept_id = m.b AND y.stem_id = x.stem_id GROUP BY m.a, m.b;
 """
 
-# Never all pairs: two concepts meet where they hold the same telling word in the same or a neighbouring week, or the same
-# telling word and the same source.
-_PAIRS = f"""
-WITH telling AS (SELECT c.concept_id, c.stem_id, s.first_at, s.last_at FROM cores c JOIN sizes s USING (concept_id) WHERE c.holders <= {MOST_HOLDERS}),
-     weeks AS (SELECT concept_id, stem_id, unnest(generate_series((floor(first_at / {NEAR_DAYS}))::BIGINT, (floor(last_at / {NEAR_DAYS}))::BIGINT + 1)) AS week
-               FROM telling),
-     near AS (SELECT DISTINCT a.concept_id AS a, b.concept_id AS b FROM weeks a JOIN weeks b ON a.stem_id = b.stem_id AND a.week = b.week
-              AND a.concept_id < b.concept_id),
-     refs AS (SELECT concept_id, source_type, source_ref, count(*) OVER (PARTITION BY source_type, source_ref) AS holders FROM sources),
-     together AS (SELECT DISTINCT a.concept_id AS a, b.concept_id AS b
-                  FROM (SELECT * FROM refs JOIN telling USING (concept_id) WHERE holders <= {MOST_HOLDERS}) a
-                  JOIN (SELECT * FROM refs JOIN telling USING (concept_id) WHERE holders <= {MOST_HOLDERS}) b
-                    ON a.stem_id = b.stem_id AND a.source_type = b.source_type AND a.source_ref = b.source_ref AND a.concept_id < b.concept_id),
-     pairs AS (SELECT a, b, false AS shared FROM near UNION ALL SELECT a, b, true FROM together),
-     meetings AS (SELECT a, b, bool_or(shared) AS shared FROM pairs GROUP BY a, b)
-SELECT m.a, m.b, sum(x.weight) / least(any_value(p.total), any_value(q.total)) AS overlap
-FROM meetings m JOIN cores x ON x.concept_id = m.a JOIN cores y ON y.concept_id = m.b AND y.stem_id = x.stem_id
-JOIN sizes p ON p.concept_id = m.a JOIN sizes q ON q.concept_id = m.b
-WHERE m.shared OR greatest(p.first_at, q.first_at) - least(p.last_at, q.last_at) <= {NEAR_DAYS}
-GROUP BY m.a, m.b
-HAVING sum(x.weight) / least(any_value(p.total), any_value(q.total)) >= {CANDIDATE_OVERLAP}
-   AND count(*) >= CASE WHEN least(any_value(p.stems), any_value(q.stems)) >= 3 THEN 2 ELSE 1 END
-ORDER BY overlap DESC, m.a, m.b
+_CANDIDATES = f"""
+SELECT c.a, c.b, c.weight / least(p.total, q.total) AS overlap
+FROM common c JOIN sizes p ON p.concept_id = c.a JOIN sizes q ON q.concept_id = c.b
+WHERE c.weight / least(p.total, q.total) >= {CANDIDATE_OVERLAP} AND c.stems >= CASE WHEN least(p.stems, q.stems) >= 3 THEN 2 ELSE 1 END
+ORDER BY overlap DESC, c.a, c.b
 """
 
 
@@ -119,31 +129,30 @@ def _prepare(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(_LIVE)
     words = [row[0] for row in con.execute("SELECT DISTINCT unnest(words) AS word FROM live ORDER BY word").fetchall()]
     stems: dict[str, int] = {}
-    stemmed = pl.DataFrame(
-        {"word": words, "stem_id": [stems.setdefault(stem(word), len(stems)) for word in words]}, schema={"word": pl.String, "stem_id": pl.Int64}
-    )
+    numbered = [stems.setdefault(stem(word), len(stems)) for word in words]
+    stemmed = pl.DataFrame({"word": words, "stem_id": numbered}, schema={"word": pl.String, "stem_id": pl.Int64})
     con.register("stemmed_words", stemmed.to_arrow())
     con.execute("CREATE OR REPLACE TEMP TABLE stemmed AS FROM stemmed_words")
     con.unregister("stemmed_words")
-    counts = con.execute("""
-        SELECT s.stem_id, count(DISTINCT l.id) AS n, count(DISTINCT l.resolved) AS holders
-        FROM (SELECT id, resolved, unnest(words) AS word FROM live) l JOIN stemmed s ON s.word = l.word GROUP BY s.stem_id""").fetchall()
+    con.execute(_POSTINGS)
+    counts = con.execute("SELECT stem_id, sum(n)::BIGINT, count(*) FROM seen GROUP BY stem_id").fetchall()
     total = con.execute("SELECT count(*) FROM live").fetchone()
     observations = total[0] if total else 0
     weights = pl.DataFrame(
         [(stem_id, rarity(n, observations), holders) for stem_id, n, holders in counts],
-        schema={"stem_id": pl.Int64, "weight": pl.Float64, "holders": pl.Int64}, orient="row",
-    )  # fmt: skip
+        schema={"stem_id": pl.Int64, "weight": pl.Float64, "holders": pl.Int64},
+        orient="row",
+    )
     con.register("stem_weights", weights.to_arrow())
     con.execute("CREATE OR REPLACE TEMP TABLE weights AS FROM stem_weights")
     con.unregister("stem_weights")
-    con.execute(_CORES)
 
 
 def candidates(con: duckdb.DuckDBPyConnection) -> list[tuple[int, int, float]]:
     """Pairs of live concepts whose cores overlap enough and that share a source or lie close in time: (smaller id, larger id, overlap)."""
     _prepare(con)
-    return con.execute(_PAIRS).fetchall()
+    con.execute(_PAIRS)
+    return con.execute(_CANDIDATES).fetchall()
 
 
 def _survivor(a: _Member, b: _Member) -> tuple[_Member, _Member]:
@@ -182,6 +191,12 @@ def plan(con: duckdb.DuckDBPyConnection, how: Strategy = "COMBINE", most: int = 
         merged |= {a, b}
         merges.append(Merge(goes.id, stays.id, round(overlap, 6), size))
     return Consolidation(how, tuple(merges))
+
+
+def still_valid(con: duckdb.DuckDBPyConnection, planned: Consolidation) -> Consolidation:
+    """The part of a plan whose concepts are all still there and not merged since it was made."""
+    alive = {row[0] for row in con.execute("SELECT id FROM concepts").fetchall()}
+    return Consolidation(planned.strategy, tuple(merge for merge in planned.merges if {merge.from_id, merge.into_id} <= alive))
 
 
 def apply(con: duckdb.DuckDBPyConnection, planned: Consolidation, transaction_id: str, as_of: datetime) -> Projection | None:

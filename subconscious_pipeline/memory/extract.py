@@ -7,10 +7,10 @@ the same window, and what a killed run had claimed can be taken up at once.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from filelock import FileLock, Timeout
 
@@ -122,33 +122,42 @@ def extract(
         outcome.usage += result.usage
         on_window(result, status)
 
+    waiting = list(windows)
     try:
-        extract_windows(_pending(home, settings, windows, locks, outcome, again), extractor, keep, stop, settings.token_budget)
+        while waiting:
+            budget = None if settings.token_budget is None else max(0, settings.token_budget - outcome.usage.tokens)
+            busy: list[ledger.DueWindow] = []
+            extract_windows(_pending(home, settings, waiting, busy, locks, outcome, again), extractor, keep, stop, budget)
+            waiting = busy
+            if busy and stop():
+                break
+            if busy:
+                # All of our own windows are persisted and let go by now: two runs that wait for each other's would wait for ever.
+                time.sleep(BUSY_POLL_SECONDS)
     finally:
         locks.release_all()
     return outcome
 
 
 def _pending(
-    home: Home, settings: Settings, windows: Sequence[ledger.DueWindow], locks: _Locks, outcome: Outcome, again: bool
+    home: Home,
+    settings: Settings,
+    windows: Sequence[ledger.DueWindow],
+    busy: list[ledger.DueWindow],
+    locks: _Locks,
+    outcome: Outcome,
+    again: bool,
 ) -> Iterator[PendingWindow]:
-    waiting = deque(windows)
-    busy = 0  # windows in a row that other runs hold
-    while waiting:
-        item = waiting.popleft()
+    """The windows that are free, each under its lock; those that other runs hold go to `busy`."""
+    for item in windows:
         if not locks.try_take(item.window):
-            waiting.append(item)
-            busy += 1
-            if busy >= len(waiting):
-                time.sleep(BUSY_POLL_SECONDS)
-                busy = 0
+            busy.append(item)
             continue
-        busy = 0
         if not again and _done(home, settings, item):
             locks.release(item.window)
             outcome.elsewhere.append(item.window.key)
             continue
-        yield PendingWindow(item.window, item.input_hash, lambda item=item: _load(home, settings, item))  # type: ignore[misc]
+        yield PendingWindow(item.window, item.input_hash, partial(_load, home, settings, item))
 
 
 def _load(home: Home, settings: Settings, item: ledger.DueWindow) -> Transcript:
@@ -157,6 +166,7 @@ def _load(home: Home, settings: Settings, item: ledger.DueWindow) -> Transcript:
 
 
 def _done(home: Home, settings: Settings, item: ledger.DueWindow) -> bool:
+    """Whether another run has had an outcome for this content since the window was found due."""
     with store.reading(home, settings) as con:
-        entry = ledger.entries(con).get(item.window.start)
-    return entry is not None and entry.status in ("ok", "empty") and entry.input_hash == item.input_hash
+        entry = ledger.entry(con, item.window.start)
+    return entry is not None and entry.input_hash == item.input_hash and (entry.status in ("ok", "empty") or entry.tries > item.tries)

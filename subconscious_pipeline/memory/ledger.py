@@ -18,6 +18,7 @@ from subconscious_pipeline.warehouse.windows import WindowInput
 
 Status = Literal["running", "ok", "empty", "failed", "quarantined"]
 LEASE = timedelta(hours=1)
+_ENTRIES = "SELECT window_start, status, lease_until, tries, next_try_at, input_hash, error_code FROM extractions"
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,14 @@ class DueWindow:
 
 def entries(con: duckdb.DuckDBPyConnection) -> dict[datetime, Entry]:
     """The whole ledger by window start."""
-    rows = con.execute("SELECT window_start, status, lease_until, tries, next_try_at, input_hash, error_code FROM extractions").fetchall()
+    rows = con.execute(_ENTRIES).fetchall()
     return {row[0]: Entry(*row) for row in rows}
+
+
+def entry(con: duckdb.DuckDBPyConnection, start: datetime) -> Entry | None:
+    """One window's row in the ledger."""
+    row = con.execute(f"{_ENTRIES} WHERE window_start = ?", [start]).fetchone()
+    return Entry(*row) if row else None
 
 
 def needs(row: WindowInput, entry: Entry | None) -> bool:

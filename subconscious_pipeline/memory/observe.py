@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import count
 
 import duckdb
 import polars as pl
 
+from subconscious_pipeline.errors import StoreError
 from subconscious_pipeline.extraction.types import Observation, WindowResult
 from subconscious_pipeline.memory import ledger
 from subconscious_pipeline.memory.merge import Trace, inherit
@@ -37,7 +39,9 @@ def _replace(con: duckdb.DuckDBPyConnection, result: WindowResult) -> None:
     gone = [identity for identity in old_ids if identity not in kept]
     delete(con, gone)
     if result.observations:
-        insert(con, result.observations, "extraction", result.window.start, [inherited.get(n) for n in range(len(new))])
+        concept_ids = [inherited.get(n) for n in range(len(new))]
+        ids = [old_ids[pairs[n]] if n in pairs else None for n in range(len(new))]
+        insert(con, result.observations, "extraction", result.window.start, concept_ids, ids=ids)
 
 
 def _former(con: duckdb.DuckDBPyConnection, window_start: datetime) -> tuple[list[int], list[Trace], list[int | None], set[int]]:
@@ -73,11 +77,23 @@ def insert(
     concept_ids: Sequence[int | None],
     session_id: str | None = None,
     first_ordinal: int = 0,
+    ids: Sequence[int | None] | None = None,
 ) -> list[int]:
-    """Insert observations of one window (or one session note) in the order given, numbered from `first_ordinal`; returns their ids."""
+    """Insert observations of one window (or one session note) in the order given, numbered from `first_ordinal`; returns their ids.
+
+    Args:
+        concept_ids: the concept of each, None for those that projection has to assign.
+        ids: the id of each, None (or no list) for the next free one.
+
+    Raises:
+        StoreError: when an observation points nowhere; a concept must lead to its sources.
+    """
+    if any(not observation.spans for observation in observations):
+        raise StoreError("an observation without any source pointer cannot be stored")
+    wanted = list(ids or [None] * len(observations))
     row = con.execute("SELECT coalesce(max(id), 0) FROM observations").fetchone()
-    first = (row[0] if row else 0) + 1
-    ids = list(range(first, first + len(observations)))
+    free = count(max([row[0] if row else 0, *(identity for identity in wanted if identity is not None)]) + 1)
+    ids = [next(free) if identity is None else identity for identity in wanted]
     made = pl.DataFrame(
         {
             "id": ids,

@@ -140,7 +140,10 @@ def _rounds(frames: Sequence[pl.DataFrame]) -> Iterator[list[pl.DataFrame]]:
     current: list[pl.DataFrame] = []
     owners: dict[tuple[str, str], str] = {}
     for frame in frames:
-        told = {(row[0], row[1]): row[2] for row in frame.filter(pl.col("native_id").is_null()).select("source_type", "source_ref", "file_id").unique().rows()}
+        told = {
+            (row[0], row[1]): row[2]
+            for row in frame.filter(pl.col("native_id").is_null()).select("source_type", "source_ref", "file_id").unique().rows()
+        }
         if any(owners.get(conversation, file) != file for conversation, file in told.items()):
             yield current
             current, owners = [], {}
@@ -205,7 +208,9 @@ def load_events(con: duckdb.DuckDBPyConnection, frames: Sequence[pl.DataFrame], 
         CREATE OR REPLACE TEMP TABLE vanished AS
         SELECT e.event_key, e.start_at FROM calendar_events e SEMI JOIN staged s ON s.series = e.series AND s.file_id = e.file_id
         ANTI JOIN staged k ON k.event_key = e.event_key""")
-    con.execute("INSERT INTO touched SELECT start_at FROM vanished UNION ALL SELECT changed_at FROM calendar_changes SEMI JOIN vanished USING (event_key)")
+    con.execute(
+        "INSERT INTO touched SELECT start_at FROM vanished UNION ALL SELECT changed_at FROM calendar_changes SEMI JOIN vanished USING (event_key)"
+    )
     con.execute("DELETE FROM calendar_events WHERE event_key IN (SELECT event_key FROM vanished)")
     loaded = _merge(con, "calendar_events")
     # An event that changes is told anew everywhere it has spoken before.

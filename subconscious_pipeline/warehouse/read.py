@@ -108,7 +108,9 @@ def transcript(con: duckdb.DuckDBPyConnection, window: Window) -> Transcript:
             text=_one_paragraph(" ".join(filter(None, [row["summary"], f"({row['location']})" if row["location"] else "", row["description"],
                                                        "(repeats)" if row["rrule"] else ""]))),
         )  # fmt: skip
-    conversations = tuple(Conversation(kind, _one_paragraph(title) or _title(lines[0]), tuple(lines)) for (kind, _ref, title), lines in grouped.items())
+    conversations = tuple(
+        Conversation(kind, _one_paragraph(title) or _title(lines[0]), tuple(lines)) for (kind, _ref, title), lines in grouped.items()
+    )
     found = window_inputs(con, window.start, window.start)
     return Transcript(window, conversations, found[0].input_hash if found else "")
 

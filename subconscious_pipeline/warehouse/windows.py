@@ -33,7 +33,9 @@ def bucket(at: str, hours: int) -> str:
 
 def refresh(con: duckdb.DuckDBPyConnection, hours: int) -> int:
     """Rewrite `conversations` for every window that holds an instant in the temporary table `touched`; returns the number of windows."""
-    con.execute(f"CREATE OR REPLACE TEMP TABLE windows AS SELECT DISTINCT {bucket('moment', hours)} AS window_start FROM touched WHERE moment IS NOT NULL")
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE windows AS SELECT DISTINCT {bucket('moment', hours)} AS window_start FROM touched WHERE moment IS NOT NULL"
+    )
     return rebuild(con, hours)
 
 

@@ -98,6 +98,15 @@ def test_others_wait_for_the_throttle_and_an_expired_lease_frees_it(world: World
     assert verdicts(world, after(seconds=210)) == ["r1 Drop not_connected", "r2 Drop not_connected"]
 
 
+def test_a_recall_that_has_begun_is_not_superseded_by_one_whose_clock_is_behind(world: World) -> None:
+    connected(world, "s")
+    client.recall(world.log, "s", NOON, words=["lock"], request_id="r1")
+    begun = TraversalStarted(request_id="r1", tries=1, max_depth=3, lease_until=after(seconds=210))
+    world.log.append(NewEvent(begun, after(seconds=90), TransactionContext(transaction_id="t", trigger="debounce", session_id="s", at=NOON)))
+    client.recall(world.log, "s", after(seconds=60), words=["gym"], request_id="r2")
+    assert verdicts(world, after(seconds=210)) == ["r1 Start", "r2 Wait throttle"]
+
+
 def test_a_session_may_set_its_own_debounce(world: World) -> None:
     connected(world, "s", debounce_seconds=5)
     client.recall(world.log, "s", NOON, words=["lock"], request_id="r1")

@@ -59,6 +59,23 @@ def test_a_break_is_due_at_the_threshold_only_in_task_mode_and_by_the_rules_of_t
     assert due(90) == [("s", 90)]
 
 
+def test_what_has_been_told_is_not_due_again_and_an_end_by_choice_is_not_closed_before_its_prompt(world: World) -> None:
+    client.session_start(world.log, "s", NOON, instance_id="desk", rules={"break_minutes": 10})
+    client.activity(world.log, "s", NOON, "TASK")
+
+    def due() -> list[str]:
+        return [type(record.payload).__name__ for record in world.caretaker.due(world.now).records]
+
+    world.at(minutes=10)
+    assert due() == ["BreakNotification"]
+    world.step()
+    assert due() == []
+    client.session_end(world.log, "s", world.now)
+    assert due() == ["SessionAuditPrompt"]
+    world.caretaker._record(world.caretaker.due(world.now).records[0], world.now)
+    assert due() == ["SessionClosed"]
+
+
 def test_a_session_may_set_its_own_heartbeat(world: World) -> None:
     client.session_start(world.log, "slow", NOON, instance_id="desk", rules={"heartbeat_minutes": 120})
     client.session_start(world.log, "s", NOON, instance_id="desk")

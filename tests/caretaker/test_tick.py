@@ -60,6 +60,7 @@ def test_every_command_carries_its_transaction(world: World) -> None:
     world.step()
     begun, finished = (e for e in world.log.read(end) if e.kind.startswith("Command") and e.session_id == "s")
     assert begun.transaction == finished.transaction
+    assert (begun.uid, finished.uid) == (f"flush-{note}/started/1", f"flush-{note}/finished/1")
     assert begun.transaction.model_dump() == {
         "transaction_id": f"flush-{note}", "causation_id": end, "trigger": "crash", "session_id": "s", "at": after(seconds=5)
     }  # fmt: skip
@@ -139,6 +140,20 @@ def test_a_command_that_died_is_executed_again_when_its_lease_is_over_or_a_caret
         world.step()
         assert "sweep" in world.memory.calls
         assert world.trace("CommandFinished")[-1].endswith("Publish") or world.memory.calls[-1] == "sweep"
+
+
+def test_what_a_killed_flush_had_saved_is_still_published(world: World) -> None:
+    client.session_start(world.log, "s", NOON, instance_id="desk")
+    client.note(world.log, "s", NOON, ["lock"])
+    client.session_end(world.log, "s", NOON, "CRASH")
+    world.memory.on["flushed"] = killed
+    with pytest.raises(Killed):
+        world.step()
+    del world.memory.on["flushed"]
+    world.restart()
+    world.step()
+    assert len(world.memory.observations) == 1
+    assert world.publisher.published == [NOON]
 
 
 class Killed(BaseException):

@@ -9,7 +9,7 @@ from subconscious_pipeline.caretaker.notifications import list_notices
 from subconscious_pipeline.caretaker.shutdown import shut_down
 from subconscious_pipeline.errors import StoreLocked
 
-from .world import NOON, World
+from .world import NOON, World, after
 
 
 def test_an_advisory_becomes_a_recollection_after_the_debounce(world: World) -> None:
@@ -31,6 +31,7 @@ def test_an_advisory_becomes_a_recollection_after_the_debounce(world: World) -> 
         "100 Recollection r1 completed 3 of 1@0,2@1,3@2,4@3",
     ]
     assert world.memory.calls == ["associations", "accesses 1", "accesses 2", "accesses 3", "accesses 4"]
+    assert world.memory.accesses == {(n, after(seconds=10), "s") for n in (1, 2, 3, 4)}  # dated when it was asked: once, however often repeated
     (notice,) = list_notices(world.log, session_id="s")
     assert [c.tier for c in notice.content.concepts][-1] == "ARCHIVE"  # type: ignore[attr-defined]
     world.step()
@@ -185,6 +186,21 @@ def test_a_shutdown_out_of_time_says_what_it_cut_off_and_the_next_start_saves_it
     assert [o.words for o in world.memory.observations.values()] == [("lock",), ("gym",)]
 
 
+def test_a_start_after_a_shutdown_that_died_works_on_and_one_within_its_time_finishes_it(world: World) -> None:
+    client.session_start(world.log, "s", world.at(), instance_id="desk")
+    client.note(world.log, "s", world.at(), ["lock"])
+    client.shutdown(world.log, world.at(), 30)
+    world.at(seconds=29)
+    world.restart()
+    assert world.caretaker.state().phase == "stopping"
+    world.at(seconds=30)
+    world.restart()
+    assert world.caretaker.state().phase == "running"
+    client.session_end(world.log, "s", world.now, "CRASH")
+    world.step()
+    assert world.memory.calls == ["flush s crash lock"]
+
+
 def test_a_traversal_halts_for_a_shutdown_and_delivers_what_it_has(world: World) -> None:
     client.session_start(world.log, "s", world.at(), instance_id="desk")
     client.recall(world.log, "s", world.at(), concept_ids=[1], request_id="r1")
@@ -202,6 +218,15 @@ def test_a_traversal_halts_for_a_shutdown_and_delivers_what_it_has(world: World)
         "90 CommandFinished Publish",
         "90 ShutdownCompleted saved 0 cut off 0 published True",
     ]
+
+
+def test_who_is_silent_gets_no_break_reminder(world: World) -> None:
+    client.session_start(world.log, "s", world.at(), instance_id="desk")
+    client.activity(world.log, "s", world.at(), "TASK")
+    world.trace()
+    world.at(minutes=100)
+    world.step()
+    assert world.trace() == ["6000 SessionEnded TIMEOUT heartbeat lost", "6000 SessionClosed TIMEOUT"]
 
 
 def test_a_break_is_suggested_once_a_stretch(world: World) -> None:

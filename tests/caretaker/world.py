@@ -73,9 +73,13 @@ class Memory:
 
     def flush(self, observations: Sequence[SessionObservation], session_id: str, transaction: TransactionContext, as_of: datetime) -> Effect:
         self._call("flush", f"{session_id} {transaction.trigger} {'+'.join(' '.join(o.words) for o in observations)}")
+        before = len(self.observations)
         for observation in observations:
             self.observations.setdefault((session_id, observation.event_id), observation)
-        return Effect(True, {"observations": len(observations)})
+        new = len(self.observations) - before
+        if "flushed" in self.on:
+            self.on["flushed"]()
+        return Effect(new > 0, {"observations": new})
 
     def record_accesses(self, accesses: Sequence[Access], transaction: TransactionContext, as_of: datetime) -> Effect:
         self._call("accesses", ",".join(str(a.concept_id) for a in accesses))

@@ -68,17 +68,7 @@ def _show(path: Path, found: Inspection) -> None:
         reasons = ", ".join(f"{reason} {count}" for reason, count in found.noise.most_common())
         show.line(f"{show.counted(noisy, 'record')} would be noise: {reasons}")
     if found.records:
-        shown = found.records[:SHOWN_RECORDS]
-        columns = ["at (UTC)", "ref", "author", "kind", "text", "noise"]
-        rows = [
-            [_at(record), _cut(record["source_ref"], 24), _author(record), record["kind"], _cut(record["text"], 120), ", ".join(record["noise"])]
-            for record in shown
-        ]
-        refs = {record["source_ref"] for record in shown}
-        if len(refs) == 1:
-            show.line(f"all in {show.safe(refs.pop())}")
-            columns, rows = [columns[0], *columns[2:]], [[row[0], *row[2:]] for row in rows]
-        show.table(columns, rows, right=["at (UTC)"])
+        _records(found.records[:SHOWN_RECORDS])
         if len(found.records) > SHOWN_RECORDS:
             show.line(f"… and {show.counted(len(found.records) - SHOWN_RECORDS, 'more record')}; --json prints all")
     if found.errors:
@@ -86,6 +76,25 @@ def _show(path: Path, found: Inspection) -> None:
         show.table(["", "place", "code", "what"], errors)
         if len(found.errors) > SHOWN_ERRORS:
             show.line(f"… and {len(found.errors) - SHOWN_ERRORS:,} more; --json prints all")
+
+
+def _records(records: tuple[dict[str, Any], ...]) -> None:
+    rows = [
+        [_at(record), _cut(record["source_ref"], 24), _author(record), record["kind"], _text(record), ", ".join(record["noise"])]
+        for record in records
+    ]
+    columns = ["at (UTC)", "ref", "author", "kind", "text", "noise"]
+    refs = {record["source_ref"] for record in records}
+    if len(refs) in (1, len(records)):  # the ref says nothing that tells the rows apart, or is different in each
+        columns, rows = [columns[0], *columns[2:]], [[row[0], *row[2:]] for row in rows]
+        if len(refs) == 1:
+            show.line(f"all in {show.safe(refs.pop())}")
+    show.table(columns, rows, right=["at (UTC)"])
+
+
+def _text(record: dict[str, Any]) -> str:
+    subject = record.get("subject")
+    return _cut(f"{subject}: {record['text']}" if subject else record["text"], 120)
 
 
 def _at(record: dict[str, Any]) -> str:

@@ -72,9 +72,12 @@ def _windows(keys: tuple[str, ...] | list[str], hours: int) -> list[Window]:
 
     found = {}
     for key in keys:
-        first, _, last = key.partition("..")
+        first, dots, last = key.partition("..")
         start = window_from_key(first, hours)
-        for window in windows_between(start.start, window_from_key(last, hours).start, hours) if last else [start]:
+        end = window_from_key(last, hours) if dots else start
+        if end < start:
+            raise ConfigError(f"the range {key} ends before it begins; write it as FIRST..LAST")
+        for window in windows_between(start.start, end.start, hours):
             found[window.start] = window
     return [found[start] for start in sorted(found)]
 
@@ -105,7 +108,7 @@ def _as_json(report: RunReport) -> dict[str, object]:
     state = report.after
     return {
         "status": state.status, "reasons": list(state.reasons), "as_of": iso_z(state.as_of), "watermark": iso_z(state.watermark),
-        "windows": state.counts(), "asked": report.asked, "failures": list(report.failures),
+        "windows": state.counts(), "asked": report.asked, "waiting": report.waiting, "failures": list(report.failures),
     }  # fmt: skip
 
 
@@ -125,6 +128,9 @@ def _summary(place: Home, report: RunReport) -> None:
     colour = "green" if state.status == "ok" and not report.failures else "yellow"
     done = "declined" if report.declined else show.counted(report.asked, "window") + " asked about"
     show.line(f"{show.style(state.status, colour, bold=True)} · {done} · read up to {show.minute(state.watermark)} UTC")
+    if report.waiting:
+        wait = show.counted(report.waiting, "window waits", "windows wait")
+        show.line(show.style(f"  {wait} for the next run: the token budget (SUBCONSCIOUS_TOKEN_BUDGET) is spent", "yellow"))
     for failure in report.failures:
         show.line(show.style(f"  {failure}", "red"))
     for reason in state.reasons:
@@ -152,7 +158,7 @@ def demo(model: ModelOption = None, home: HomeOption = None) -> None:
 
     folder = sample_dir()
     if folder is None:
-        raise ConfigError("the sample is not installed here; clone the repository and run `make demo`")
+        raise ConfigError("the sample is missing from this installation; install the package again, or clone the repository and run `make demo`")
     sample = load_sample(folder)
     place = _fresh(home)
     copy_sample(sample, place)
@@ -217,7 +223,7 @@ def _local_or_reference() -> str:
 def _follow(place: Home, task: str, at: datetime) -> None:
     """One lookup followed down to raw messages."""
     from subconscious_pipeline.agent.client import Subconscious
-    from subconscious_pipeline.agent.commands.pointers import _show_reading
+    from subconscious_pipeline.agent.steps import show_reading
 
     mind = Subconscious(place.root, now=lambda: at)
     show.line()
@@ -232,7 +238,7 @@ def _follow(place: Home, task: str, at: datetime) -> None:
         show.line()
         show.line(show.style(f"{source.source_type} {show.safe(source.source_ref)}", "cyan"))
         for start, end in source.spans[-1:]:
-            _show_reading(mind.read(source.source_type, source.source_ref, start, end))
+            show_reading(mind.read(source.source_type, source.source_ref, start, end))
 
 
 def dev(

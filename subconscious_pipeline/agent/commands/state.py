@@ -49,7 +49,8 @@ def _show(found: Report) -> None:
     _fact("spent", f"{tokens} in {show.counted(spent.calls, 'call')}, {spent.seconds:,.0f} s")
     if found.published:
         published = found.published
-        _fact("published", f"{show.counted(len(published.keywords), 'keyword')}, {show.counted(published.tokens, 'token')}, {published.status}")
+        words = f"{show.counted(len(published.keywords), 'keyword')}, {show.counted(published.tokens, 'token')}"
+        _fact("published", f"{words}, complete up to {show.minute(published.watermark)} UTC ({show.age(published.watermark, state.as_of)})")
     else:
         _fact("published", f"nothing yet; run `{command(found.home, 'run')}`")
     _sources(found)

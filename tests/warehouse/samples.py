@@ -1,0 +1,51 @@
+"""Two mails of one thread, and a calendar, for the tests of reading."""
+
+MAIL_A = """\
+From: Eva <eva@example.org>
+To: me@example.org
+Message-ID: <a@x>
+Subject: offer
+Date: Mon, 30 Mar 2026 09:00:00 +0200
+
+300 euros
+"""
+MAIL_B = """\
+From: me@example.org
+To: eva@example.org
+Message-ID: <b@x>
+In-Reply-To: <a@x>
+Subject: Re: offer
+Date: Mon, 30 Mar 2026 08:00:00 +0000
+
+fine
+"""
+CALENDAR = """\
+BEGIN:VCALENDAR
+VERSION:2.0
+PRODID:-//x//
+BEGIN:VEVENT
+UID:e1
+DTSTAMP:20260330T080000Z
+DTSTART;TZID=Europe/Madrid:20260403T110000
+DTEND;TZID=Europe/Madrid:20260403T120000
+SUMMARY:locksmith
+LOCATION:entrance
+DESCRIPTION:bring keys
+END:VEVENT
+BEGIN:VEVENT
+UID:e2
+DTSTAMP:20260330T080000Z
+DTSTART;VALUE=DATE:20260406
+DTEND;VALUE=DATE:20260408
+SUMMARY:holiday
+END:VEVENT
+BEGIN:VEVENT
+UID:e3
+DTSTAMP:20250101T080000Z
+DTSTART:20260504T090000Z
+DTEND:20260504T100000Z
+RRULE:FREQ=WEEKLY;COUNT=2
+SUMMARY:choir
+END:VEVENT
+END:VCALENDAR
+"""
