@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from subconscious_pipeline.defs import automation, checks, index, publish
+from subconscious_pipeline.defs import automation, caretaker, checks, index, publish
 from subconscious_pipeline.defs.resources import Clock, HomeResource, Model, Progress
 
 defs = dg.Definitions(
@@ -18,9 +18,9 @@ defs = dg.Definitions(
         publish.keyword_snapshot,
     ],
     asset_checks=checks.CHECKS,
-    jobs=automation.JOBS,
+    jobs=[*automation.JOBS, *caretaker.JOBS],
     schedules=automation.SCHEDULES,
-    sensors=automation.SENSORS,
+    sensors=[*automation.SENSORS, *caretaker.SENSORS],
     resources={"home": HomeResource(), "clock": Clock(), "model": Model(), "progress": Progress()},
     executor=dg.in_process_executor,
 )

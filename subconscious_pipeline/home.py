@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 HOME_VARIABLE = "SUBCONSCIOUS_HOME"
@@ -74,6 +75,21 @@ class Home:
     def lock(self, store: str) -> Path:
         """The lock file of a store (`warehouse`, `memory`, `published`)."""
         return self.root / f".{store}.lock"
+
+    @property
+    def clock(self) -> Path:
+        """Where a home whose clock stands still says at which instant."""
+        return self.root / "clock.txt"
+
+    def now(self) -> datetime:
+        """The present instant (aware UTC): the real clock's, or the one at which this home's clock stands still.
+
+        The demo's home stands at the date of its sample: by the real clock everything in it would be forgotten at once.
+        """
+        try:
+            return datetime.fromisoformat(self.clock.read_text(encoding="ascii").strip())
+        except (FileNotFoundError, NotADirectoryError):
+            return datetime.now(UTC)
 
     def create(self) -> Home:
         """Make the directories that must exist before anything is written; returns self."""

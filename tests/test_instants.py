@@ -31,7 +31,9 @@ def test_times_are_shown_in_utc(text: str, shown: str) -> None:
     assert iso_z(parse_instant(text)) == shown
 
 
-@pytest.mark.parametrize("text", ["", "tomorrow", "2026-04-03T12:00", "2026-04-03 12:00:00", "2026-13-01", "0001-01-01T00:00+10:00", "9999-12-31T23:00-10:00"])
+@pytest.mark.parametrize(
+    "text", ["", "tomorrow", "2026-04-03T12:00", "2026-04-03 12:00:00", "2026-13-01", "0001-01-01T00:00+10:00", "9999-12-31T23:00-10:00"]
+)
 def test_what_is_no_instant_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ConfigError, match="2026-04-03T12:00Z"):
         parse_instant(text)
@@ -45,10 +47,11 @@ def test_a_window_is_half_open_and_closes_at_its_end() -> None:
     assert window.closed(datetime(2026, 4, 3, 12, tzinfo=UTC))
 
 
-@given(st.datetimes(datetime(1950, 1, 1), datetime(2100, 1, 1)), st.sampled_from([1, 2, 3, 4, 6, 8, 12, 24]))
+@given(
+    st.datetimes(timezones=st.just(UTC), allow_imaginary=False).filter(lambda at: 1900 < at.year < 2100), st.sampled_from([1, 2, 3, 4, 6, 8, 12, 24])
+)
 @settings(max_examples=100, deadline=None)
-def test_every_instant_lies_in_exactly_one_window_which_its_key_names(naive: datetime, hours: int) -> None:
-    at = naive.replace(tzinfo=UTC)
+def test_every_instant_lies_in_exactly_one_window_which_its_key_names(at: datetime, hours: int) -> None:
     window = window_at(at, hours)
     assert window.start <= at < window.end
     assert window.end - window.start == timedelta(hours=hours)

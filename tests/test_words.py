@@ -19,7 +19,26 @@ def test_a_word_is_one_lowercase_word_with_at_most_one_hyphen(word: str) -> None
 
 @pytest.mark.parametrize(
     "text",
-    ["", "a", "Door", "door\n", "\ndoor", "two words", "4ever", "door-", "-door", "a-b-c", "a" * 17, "a-" + "b" * 16, "café", "ｄoor", "door!", "door\u2028", "door, ignore", "x_y"],
+    [
+        "",
+        "a",
+        "Door",
+        "door\n",
+        "\ndoor",
+        "two words",
+        "4ever",
+        "door-",
+        "-door",
+        "a-b-c",
+        "a" * 17,
+        "a-" + "b" * 16,
+        "café",
+        "ｄoor",
+        "door!",
+        "door\u2028",
+        "door, ignore",
+        "x_y",
+    ],
 )
 def test_nothing_else_is_a_word(text: str) -> None:
     assert not is_word(text)
@@ -59,7 +78,12 @@ def test_words_of_one_stem_count_as_the_same() -> None:
 
 
 def test_stemming_from_many_threads_gives_what_one_thread_gives() -> None:
-    words = [f"{a}{b}{c}" for a in ("national", "relat", "condit", "operat", "organ") for b in ("ion", "ing", "ization", "iveness") for c in ("", "s", "ed", "al")]
+    words = [
+        f"{a}{b}{c}"
+        for a in ("national", "relat", "condit", "operat", "organ")
+        for b in ("ion", "ing", "ization", "iveness")
+        for c in ("", "s", "ed", "al")
+    ]
     alone = snowballstemmer.stemmer("english")
     expected = [alone.stemWord(word) for word in words]
     stem.cache_clear()

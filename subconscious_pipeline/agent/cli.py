@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from subconscious_pipeline.agent import show, steps
-from subconscious_pipeline.agent.client import system_now
 from subconscious_pipeline.errors import ConfigError, SubconsciousError
+from subconscious_pipeline.home import resolve_home
 from subconscious_pipeline.instants import parse_instant
 
 _VALUES = {"keywords": ("--home", "--as-of"), "lookup": ("--home", "--as-of", "--task")}
@@ -55,7 +55,7 @@ def plain(arguments: Sequence[str]) -> Plain | None:
     if verb == "lookup" and bool(words) == ("--task" in values):
         return None
     try:
-        now = parse_instant(values["--as-of"]) if "--as-of" in values else system_now()
+        now = parse_instant(values["--as-of"]) if "--as-of" in values else resolve_home(values.get("--home")).now()
     except ConfigError:
         return None
     return Plain(verb, tuple(words), values.get("--task"), values.get("--home"), now, "--json" in values)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from subconscious_pipeline.agent.index import Index, open_index, wanted_stems
@@ -33,11 +33,6 @@ class UnknownConcept(SubconsciousError):
     """No live concept has this id."""
 
 
-def system_now() -> datetime:
-    """The real clock, aware UTC."""
-    return datetime.now(UTC)
-
-
 def command(home: Home, verb: str) -> str:
     """How to type a command so that it works on this home."""
     explicit = "" if home == resolve_home() else f" --home {shlex.quote(str(home.root))}"
@@ -56,12 +51,12 @@ class Subconscious:
 
     Args:
         home: the home directory; None for `SUBCONSCIOUS_HOME` or the default.
-        now: the clock (aware); tests and replays set it.
+        now: the clock (aware); None for the home's own.
     """
 
-    def __init__(self, home: Home | Path | str | None = None, now: Callable[[], datetime] = system_now) -> None:
+    def __init__(self, home: Home | Path | str | None = None, now: Callable[[], datetime] | None = None) -> None:
         self.home = home if isinstance(home, Home) else resolve_home(home)
-        self._now = now
+        self._now = now or self.home.now
 
     def keywords(self) -> Keywords:
         """The published words that still open a live concept. Degraded also when the snapshot has grown old.

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from subconscious_pipeline.agent.client import system_now
 from subconscious_pipeline.errors import ConfigError
+from subconscious_pipeline.home import resolve_home
 from subconscious_pipeline.instants import parse_instant
 
 HomeOption = Annotated[
@@ -23,13 +23,13 @@ AsOfOption = Annotated[
 ]
 
 
-def now(as_of: str | None) -> datetime:
+def now(as_of: str | None, home: Path | None) -> datetime:
     """The instant of `--as-of`, else the real clock's; aware UTC.
 
     Raises:
         typer.BadParameter: as `instant`.
     """
-    return instant(as_of, "--as-of") or system_now()
+    return instant(as_of, "--as-of") or resolve_home(home).now()
 
 
 def instant(text: str | None, option: str, last: bool = False) -> datetime | None:

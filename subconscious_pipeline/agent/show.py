@@ -28,7 +28,16 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206
 
 def as_json(value: dict[str, Any]) -> None:
     """One JSON object on standard output, in UTF-8 wherever it goes."""
-    text = json.dumps(value, ensure_ascii=False, indent=1)
+    _as_json(value, indent=1)
+
+
+def as_json_line(value: dict[str, Any]) -> None:
+    """One JSON object on one line of standard output: for streams of them."""
+    _as_json(value, indent=None)
+
+
+def _as_json(value: dict[str, Any], indent: int | None) -> None:
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
     text = re.sub("[\x7f-\x9f]", lambda match: f"\\u{ord(match.group()):04x}", text)
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")  # a lone surrogate becomes \udc80, which is JSON, too

@@ -6,11 +6,12 @@ what was to be done (range, content hashes, number of the try).
 
 import hashlib
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 
 import dagster as dg
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
+from subconscious_pipeline.caretaker.shutdown import phase
 from subconscious_pipeline.defs.index import source_files
 from subconscious_pipeline.errors import SubconsciousError
 from subconscious_pipeline.home import Home, resolve_home
@@ -84,11 +85,14 @@ def range_tags(first: Window, last: Window) -> dict[str, str]:
 def late_data() -> Iterator[dg.RunRequest | dg.SkipReason]:
     """One run to read changed files; one run per contiguous range of due windows."""
     home = resolve_home()
+    if phase(home.events) != "running":
+        yield dg.SkipReason("this home was shut down; `subconscious dev` or `subconscious tick` starts it again")
+        return
     try:
         settings = load_settings()
         state = read_state(home)
         changed = changed_files(home, settings, state)
-        due = due_now(state, datetime.now(UTC), settings) if state else []
+        due = due_now(state, home.now(), settings) if state else []
     except SubconsciousError as error:
         yield dg.SkipReason(str(error))
         return
@@ -99,7 +103,7 @@ def late_data() -> Iterator[dg.RunRequest | dg.SkipReason]:
         digest = hashlib.blake2b("\n".join(marks).encode(), digest_size=12).hexdigest()
         yield dg.RunRequest(run_key=f"{first.key}..{last.key}:{digest}", job_name="index", tags=range_tags(first, last))
     if not changed and not due:
-        age = f"; last run {datetime.now(UTC) - state.as_of} ago" if state else "; no run yet"
+        age = f"; last run {home.now() - state.as_of} ago" if state else "; no run yet"
         yield dg.SkipReason(f"nothing new{age.split('.')[0]}")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 
 from subconscious_pipeline import duck
+from subconscious_pipeline.caretaker.shutdown import ShutdownWatch
 from subconscious_pipeline.defs.metadata import columns, errors_table, files_table, table
 from subconscious_pipeline.defs.partitions import windows, windows_of
 from subconscious_pipeline.defs.resources import Clock, HomeResource, Model, Progress
@@ -154,7 +155,7 @@ def observations(
 
         if plan.windows:
             with model.open(settings) as extractor:
-                outcome = extract(place, settings, extractor, plan.windows, as_of, done, again=config.again)
+                outcome = extract(place, settings, extractor, plan.windows, as_of, done, ShutdownWatch(place.events), config.again)
             failed = [f"{key} ({outcome.error_codes[key]})" for key in outcome.failed]
         else:
             failed = []

@@ -44,6 +44,24 @@ def errors_table(files: Iterable[FileReport]) -> dg.TableMetadataValue:
     )
 
 
+_TIER_MARKS = {"IDENTITY_CORE": "◆", "ACTIVE_CONTEXT": "█", "LONG_TERM": "▓", "ARCHIVE": "░"}
+_PICTURE_WIDTH = 60
+
+
+def salience_picture(distribution: Iterable[tuple[float, str, int]]) -> str:
+    """A bar chart of scores by tier, as Markdown: ten bars, one mark a tier."""
+    bars: dict[float, dict[str, int]] = {edge / 10: {} for edge in range(9, -1, -1)}
+    for edge, tier, count in distribution:
+        bars[round(edge, 1)][tier] = count
+    largest = max((sum(tiers.values()) for tiers in bars.values()), default=0) or 1
+    lines = []
+    for edge, tiers in bars.items():
+        drawn = "".join(mark * -(-tiers.get(tier, 0) * _PICTURE_WIDTH // largest) for tier, mark in _TIER_MARKS.items())
+        lines.append(f"{edge:.1f} {drawn} {sum(tiers.values()) or ''}".rstrip())
+    legend = "  ".join(f"{mark} {tier}" for tier, mark in _TIER_MARKS.items())
+    return "\n".join(["```", *lines, "", legend, "```"])
+
+
 def snapshot_preview(snapshot: Snapshot) -> str:
     """The snapshot as Markdown: the list agents carry, then the concepts behind it."""
     words: dict[int, list[str]] = {}

@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 
 from subconscious_pipeline.defs.index import OWNER, observations
-from subconscious_pipeline.defs.metadata import columns, snapshot_preview
+from subconscious_pipeline.defs.metadata import columns, salience_picture, snapshot_preview
 from subconscious_pipeline.defs.partitions import SETTINGS
 from subconscious_pipeline.defs.resources import Clock, HomeResource
 from subconscious_pipeline.errors import without_content
@@ -68,12 +68,13 @@ def salience_asset(context: dg.AssetExecutionContext, home: HomeResource, clock:
         state = overview(place, settings, clock.as_of(context))
         with store.writing(place, settings) as con:
             swept = salience.sweep(con, state.published_at)
-            tiers = salience.tier_counts(con)
+            tiers, scores = salience.tier_counts(con), salience.distribution(con)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": swept.concepts,
             "promoted": swept.promoted,
             "demoted": swept.demoted,
+            "scores": dg.MetadataValue.md(salience_picture(scores)),
             **{f"tier_{k}": v for k, v in tiers.items()},
         }
     )

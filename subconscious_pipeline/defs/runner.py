@@ -8,7 +8,9 @@ from datetime import datetime
 
 import dagster as dg
 
+from subconscious_pipeline.caretaker.shutdown import phase
 from subconscious_pipeline.defs import automation
+from subconscious_pipeline.defs.caretaker import wake
 from subconscious_pipeline.defs.instance import instance
 from subconscious_pipeline.defs.resources import AS_OF_TAG, HomeResource, Model, Progress
 from subconscious_pipeline.errors import SubconsciousError
@@ -83,6 +85,9 @@ def run_pipeline(
     tags = {AS_OF_TAG: iso_z(as_of)}
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # the terminal has a progress bar; the UI has the log
     resources: dict[str, object] = {"home": HomeResource(root=str(home.root)), "model": Model(name=model or ""), "progress": progress}
+
+    if phase(home.events) == "down":
+        wake(home, settings, "run")  # whoever runs the pipeline by hand has ended the shutdown
 
     with instance(home) as dagster_instance:
 

@@ -67,8 +67,9 @@ class Piece:
 
     @property
     def needs_judge(self) -> bool:
-        """Whether it may be nothing but small talk: any chat in which not several lines are dense with rare words."""
-        return self.channel == "chat" and sum(strength(text) >= DENSE for text in self.shown) < 3
+        """Whether it may be nothing but small talk: a chat without several dense lines, or one dense line with a number in it."""
+        dense = [text for text in self.shown if strength(text) >= DENSE]
+        return self.channel == "chat" and len(dense) < 3 and not any(char.isdigit() for text in dense for char in text)
 
     @property
     def sample(self) -> str:
@@ -106,6 +107,14 @@ def says_something(text: str) -> bool:
     return count >= 9 or (count >= 3 and strength(text) > 0) or (count >= 2 and any(char.isdigit() for char in text))
 
 
+def _telling_lines(lines: list[Line]) -> list[Line]:
+    telling_ones = [line for line in lines if says_something(line.text)]
+    if not 0 < len(telling_ones) < 3:
+        return telling_ones
+    # Common words may hold the matter ("the car won't start"); in a short exchange they cost little.
+    return [line for line in lines if line in telling_ones or len(spoken(line.text)) >= 4]
+
+
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[:most].rsplit(" ", 1)[0]
 
@@ -124,7 +133,7 @@ def pieces(transcript: Transcript) -> list[Piece]:
             continue
         chat = conversation.channel == "chat"
         if chat:
-            lines = [line for line in lines if says_something(line.text)]
+            lines = _telling_lines(lines)
         title = "" if is_order(conversation.title) else _cut(conversation.title, TITLE_CHARS)
         calls = -(-len(lines) // LINES_A_CALL)
         for call in range(calls):
@@ -168,7 +177,7 @@ def read_reply(text: str, piece: Piece) -> list[Draft]:
     except msgspec.MsgspecError:
         raise ValueError("the reply is not of the agreed form") from None
     every = frozenset(line.n for line in piece.lines)
-    drafts = []
+    drafts: list[Draft] = []
     for entry in entries:
         if any(not 1 <= n <= len(piece.shown) for n in entry.lines):
             raise ValueError("the reply cites lines that were not shown")
@@ -183,8 +192,8 @@ def read_reply(text: str, piece: Piece) -> list[Draft]:
 class Context:
     """What the steps need to know about a window."""
 
-    texts: Mapping[int, str]
-    titles: Mapping[int, str]  # "" for chats: the name of a group is no matter
+    texts: Mapping[int, str]  # without orders to a model
+    titles: Mapping[int, str]  # none of chats: the name of a group is no matter
     people: frozenset[str]  # stems
     everything: frozenset[str]  # stems of all texts and titles
     places: Mapping[int, tuple[int, str]]  # number and channel of the conversation of each line
@@ -192,9 +201,11 @@ class Context:
     @classmethod
     def of(cls, transcript: Transcript) -> Context:
         """The context of a transcript."""
-        texts = {line.n: line.text for line in transcript.lines}
-        titles = {line.n: "" if each.channel == "chat" else each.title for each in transcript.conversations for line in each.lines}
-        everything = stems(normalize(word) for text in [*texts.values(), *(each.title for each in transcript.conversations)] for word in tokens(text))
+        texts = {line.n: line.text for line in transcript.lines if not is_order(line.text)}
+        kept = [each for each in transcript.conversations if not is_order(each.title)]
+        titles = {line.n: each.title for each in kept if each.channel != "chat" for line in each.lines}
+        said = [*texts.values(), *(each.title for each in kept)]
+        everything = stems(normalize(word) for text in said for word in tokens(text))
         people = names(line.author for line in transcript.lines if "@" not in line.author)
         places = {line.n: (at, each.channel) for at, each in enumerate(transcript.conversations) for line in each.lines}
         return cls(texts, titles, frozenset(people), frozenset(everything), places)
@@ -202,15 +213,15 @@ class Context:
     def text_of(self, numbers: Iterable[int]) -> str:
         """The titles and texts of some lines."""
         chosen = sorted(numbers)
-        return "\n".join(dict.fromkeys(text for n in chosen for text in (self.titles[n], self.texts[n]) if text))
+        return "\n".join(dict.fromkeys(text for n in chosen for text in (self.titles.get(n), self.texts[n]) if text))
 
 
 def clean(drafts: Sequence[Draft], context: Context) -> list[Draft]:
     """The drafts with only words a person would search for.
 
     Names of speakers, vague, invented and untranslated words go, and so do words that leaked from the examples and, of
-    all-English lines, words that stand nowhere in the window. Where too few are left, telling words of the cited lines step in;
-    a draft that still has too few is dropped.
+    all-English lines, words that stand nowhere in the window. Where too few are left, telling words of the cited lines step in,
+    then one of the words left out; a draft that still has too few is dropped.
     """
     cleaned = []
     for draft in drafts:
@@ -218,19 +229,27 @@ def clean(drafts: Sequence[Draft], context: Context) -> list[Draft]:
         written = {normalize(word): word for word in spoken(text)}
         capital, literal = proper(text), draft.channel != "calendar" and english(text)
         kept: dict[str, str] = {}
+        spare: dict[str, str] = {}
         for plain in (plain for word in draft.words for plain in clean_keyword(word)):
             own = stem(plain)
             unsaid = own not in context.everything
-            if own in context.people or own in VAGUE or (unsaid and (literal or plain in EXAMPLE_WORDS)):
+            if own in context.people or own in VAGUE or (unsaid and plain in EXAMPLE_WORDS):
                 continue
             known = zipf(plain) >= KNOWN and not foreign(written.get(plain, plain))
-            if known or plain in capital or (literal and not unsaid and not foreign(written.get(plain, plain))):
+            if literal and unsaid:
+                if known:
+                    spare.setdefault(own, plain)
+            elif known or plain in capital or (literal and not foreign(written.get(plain, plain))):
                 kept.setdefault(own, plain)
         for plain in telling(text) if literal or draft.first else ():
             if len(kept) >= MIN_WORDS:
                 break
-            if stem(plain) not in context.people | VAGUE and any(clean_keyword(plain)):
+            if stem(plain) not in context.people | VAGUE and plain in clean_keyword(plain):
                 kept.setdefault(stem(plain), plain)
+        # Rather a word that is only likely than a matter that is lost.
+        if len(kept) == MIN_WORDS - 1 and spare:
+            own, plain = next(iter(spare.items()))
+            kept.setdefault(own, plain)
         if len(kept) >= MIN_WORDS:
             cleaned.append(replace(draft, words=tuple(kept.values())[:MAX_WORDS]))
     return cleaned
@@ -267,8 +286,10 @@ def _merged(one: Draft, other: Draft) -> Draft:
     # Words of both in turn, so that the cut at the most words costs both.
     turns = [word for pair in zip(one.words, other.words, strict=False) for word in pair]
     longer = max(one.words, other.words, key=len)
-    ordered = {stem(word): word for word in reversed([*turns, *longer[len(turns) // 2 :]])}
-    words = tuple(reversed(list(ordered.values())))
+    ordered: dict[str, str] = {}
+    for word in [*turns, *longer[len(turns) // 2 :]]:
+        ordered.setdefault(stem(word), word)
+    words = tuple(ordered.values())
     leading = max(one, other, key=lambda draft: (draft.channel == "calendar", draft.size))
     return Draft(one.lines | other.lines, words[:MAX_WORDS], leading.kind, leading.channel, one.size + other.size)
 
@@ -312,6 +333,6 @@ def finish(drafts: Sequence[Draft], context: Context) -> list[Draft]:
         if len(words) < MIN_WORDS:
             words = draft.words
         signs = {stem(word) for word in words if zipf(word) < RARE}
-        more = {n for n, text in context.texts.items() if n not in cited and not is_order(text) and signs & stems(map(normalize, tokens(text)))}
+        more = {n for n, text in context.texts.items() if n not in cited and signs & stems(map(normalize, tokens(text)))}
         finished.append(replace(draft, words=words, lines=draft.lines | more))
     return finished

@@ -93,12 +93,12 @@ def insert(
     wanted = list(ids or [None] * len(observations))
     row = con.execute("SELECT coalesce(max(id), 0) FROM observations").fetchone()
     free = count(max([row[0] if row else 0, *(identity for identity in wanted if identity is not None)]) + 1)
-    ids = [next(free) if identity is None else identity for identity in wanted]
+    given = [next(free) if identity is None else identity for identity in wanted]
     made = pl.DataFrame(
         {
-            "id": ids,
-            "window_start": pl.Series([window_start] * len(ids), dtype=_INSTANT),
-            "ordinal": list(range(first_ordinal, first_ordinal + len(ids))),
+            "id": given,
+            "window_start": pl.Series([window_start] * len(given), dtype=_INSTANT),
+            "ordinal": list(range(first_ordinal, first_ordinal + len(given))),
             "words": [list(o.words) for o in observations],
             "kind": [o.kind for o in observations],
             "ttl_days": [o.ttl_days for o in observations],
@@ -108,7 +108,7 @@ def insert(
         }
     )
     spans = [
-        (identity, s.source_type, s.source_ref, s.time_start, s.time_end) for identity, o in zip(ids, observations, strict=True) for s in o.spans
+        (identity, s.source_type, s.source_ref, s.time_start, s.time_end) for identity, o in zip(given, observations, strict=True) for s in o.spans
     ]
     spanned = pl.DataFrame(
         spans,
@@ -118,10 +118,11 @@ def insert(
     con.register("new_observations", made.to_arrow())
     con.register("new_spans", spanned.to_arrow())
     con.execute(
-        "INSERT INTO observations SELECT id, ?, window_start, ordinal, ?, words, kind, ttl_days, observed_at, expires, concept_id FROM new_observations",
+        "INSERT INTO observations "
+        "SELECT id, ?, window_start, ordinal, ?, words, kind, ttl_days, observed_at, expires, concept_id FROM new_observations",
         [origin, session_id],
     )
     con.execute("INSERT INTO observation_spans SELECT * FROM new_spans")
     con.unregister("new_observations")
     con.unregister("new_spans")
-    return ids
+    return given

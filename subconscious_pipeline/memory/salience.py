@@ -99,3 +99,14 @@ def tier_counts(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
     rows = con.execute("SELECT s.tier, count(*) FROM concepts c JOIN concept_state s ON s.concept_id = c.id GROUP BY s.tier").fetchall()
     found = {row[0]: int(row[1]) for row in rows}
     return {tier: found.get(tier, 0) for tier in TIERS}
+
+
+def distribution(con: duckdb.DuckDBPyConnection) -> list[tuple[float, str, int]]:
+    """How many concepts lie in which tenth of the score, by tier: (lower edge, tier, concepts), ascending."""
+    return con.execute(
+        f"""
+        SELECT edge, tier, count(*) FROM (
+            SELECT least(floor(s.score * 10) / 10, 0.9) AS edge, s.tier, {_RANK.format("s.tier")} AS rank
+            FROM concepts c JOIN concept_state s ON s.concept_id = c.id)
+        GROUP BY edge, tier, rank ORDER BY edge, rank"""
+    ).fetchall()

@@ -16,7 +16,8 @@ MIGRATIONS = (
         time_start TIMESTAMPTZ NOT NULL, time_end TIMESTAMPTZ NOT NULL);
     CREATE TABLE concept_state (
         concept_id BIGINT PRIMARY KEY, tier VARCHAR NOT NULL, claimed BOOLEAN NOT NULL, score DOUBLE NOT NULL, scored_at TIMESTAMPTZ NOT NULL);
-    CREATE TABLE merges (from_id BIGINT NOT NULL, into_id BIGINT NOT NULL, strategy VARCHAR NOT NULL, transaction_id VARCHAR NOT NULL, "at" TIMESTAMPTZ NOT NULL);
+    CREATE TABLE merges (
+        from_id BIGINT NOT NULL, into_id BIGINT NOT NULL, strategy VARCHAR NOT NULL, transaction_id VARCHAR NOT NULL, "at" TIMESTAMPTZ NOT NULL);
     CREATE TABLE accesses (concept_id BIGINT NOT NULL, "at" TIMESTAMPTZ NOT NULL, session_id VARCHAR);
     CREATE TABLE extractions (
         window_start TIMESTAMPTZ PRIMARY KEY, window_end TIMESTAMPTZ NOT NULL, status VARCHAR NOT NULL, lease_until TIMESTAMPTZ,

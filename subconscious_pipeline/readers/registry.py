@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from subconscious_pipeline.errors import ConfigError, SourceError
-from subconscious_pipeline.readers.base import Item, ReadError, Reader, ReadOptions
+from subconscious_pipeline.readers.base import Item, Reader, ReadError, ReadOptions
 
 # Most telling format first: the last ones accept the most.
 NAMES = ("slack", "ics", "mbox", "jsonl", "whatsapp", "eml")

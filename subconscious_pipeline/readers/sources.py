@@ -70,7 +70,9 @@ def load_sources(home: Home) -> list[SourceConfig] | None:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark else ""
         raise ConfigError(f"{home.sources_yaml}{where}: not valid YAML") from None
-    entries = loaded.get("sources", []) if isinstance(loaded, dict) else loaded
+    if isinstance(loaded, dict) and (unknown := [str(key) for key in loaded if key != "sources"]):
+        raise ConfigError(f"{home.sources_yaml}: unknown key {', '.join(unknown)}; the file holds one list named `sources`")
+    entries = loaded.get("sources") or [] if isinstance(loaded, dict) else loaded
     if not isinstance(entries, list):
         raise ConfigError(f"{home.sources_yaml}: `sources` must be a list of entries with id and path")
     configs = []
@@ -110,7 +112,7 @@ def _unlisted(folder: Path) -> Iterator[Path]:
             yield entry
 
 
-def source_files(home: Home, settings: Settings) -> list[SourceFile]:
+def source_files(home: Home, settings: Settings) -> list[SourceFile]:  # noqa: ARG001 (part of the seam)
     """Every path to read, in a stable order. A listed path that matches nothing is returned as it stands, to be reported missing.
 
     Raises:

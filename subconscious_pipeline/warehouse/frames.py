@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -17,7 +18,9 @@ _MICROS = pl.Int64()
 INSTANT = pl.Datetime("us", "UTC")
 
 SCHEMAS: dict[type[msgspec.Struct], dict[str, pl.DataType]] = {
-    MessageRecord: dict.fromkeys(("source_ref", "text", "native_id", "thread_id", "author", "author_id", "kind", "tz_source", "title", "source_type"), _TEXT)
+    MessageRecord: dict.fromkeys(
+        ("source_ref", "text", "native_id", "thread_id", "author", "author_id", "kind", "tz_source", "title", "source_type"), _TEXT
+    )
     | {"is_bot": _FLAG, "sent_at": _MICROS, "edited_at": _MICROS, "end_at": _MICROS},
     EmailRecord: dict.fromkeys(
         ("source_ref", "date_source", "from_name", "from_addr", "subject", "body_full", "body_new", "kind"), _TEXT
@@ -38,8 +41,6 @@ SCHEMAS: dict[type[msgspec.Struct], dict[str, pl.DataType]] = {
 def frame(kind: type[msgspec.Struct], records: Sequence[Any]) -> pl.DataFrame:
     """A frame of records of one struct type, columns named as its fields, microsecond fields as UTC instants."""
     schema = SCHEMAS[kind]
-    columns = {
-        name: pl.Series(name, [getattr(record, name) for record in records], dtype=schema[name], strict=True) for name in kind.__struct_fields__
-    }
+    columns = {name: pl.Series(name, list(map(attrgetter(name), records)), dtype=schema[name], strict=True) for name in kind.__struct_fields__}
     made = pl.DataFrame(columns)
     return made.with_columns(pl.col(name).cast(INSTANT) for name, dtype in schema.items() if dtype == _MICROS)

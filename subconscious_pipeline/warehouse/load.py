@@ -6,6 +6,7 @@ Every load notes the instants of what it touched in the temporary table `touched
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,8 +22,9 @@ _MESSAGE_HASH = "md5(concat_ws(chr(31), kind, coalesce(author_id, author), epoch
 # A row's identity. Sources without ids of their own (WhatsApp) are numbered within one author's messages of one instant, so
 # that a longer re-export gives every old row its old key and an edit changes the row it edits.
 _MESSAGES_STAGED = f"""
-CREATE OR REPLACE TEMP TABLE staged AS
-SELECT md5(concat_ws(chr(31), source_type, source_ref, coalesce('i' || native_id, concat_ws(chr(30), epoch_us(sent_at), author, nth)))) AS message_key,
+CREATE OR REPLACE TEMP VIEW staged AS
+SELECT md5(concat_ws(chr(31), source_type, source_ref,
+                     coalesce('i' || native_id, concat_ws(chr(30), epoch_us(sent_at), author, nth)))) AS message_key,
        source_id, source_type, source_ref, native_id, thread_id, author, author_id, is_bot, kind, text, sent_at, end_at, tz_source,
        edited_at, ordinal, noise, {_MESSAGE_HASH} AS content_hash, file_id
 FROM {{incoming}}
@@ -58,7 +60,7 @@ FROM unseen u LEFT JOIN counted c
 """
 
 _EMAILS_STAGED = """
-CREATE OR REPLACE TEMP TABLE staged AS
+CREATE OR REPLACE TEMP VIEW staged AS
 SELECT md5(source_ref) AS email_key, source_id, 'email' AS source_type, source_ref, source_ref AS thread_id, from_name, from_addr, "to", subject,
        sent_at, date_source, body_full, body_new, kind, "references", labels, zone, noise,
        md5(concat_ws(chr(31), from_addr, subject, body_full, epoch_us(sent_at))) AS content_hash, file_id
@@ -66,7 +68,7 @@ FROM incoming
 """
 
 _EVENTS_STAGED = """
-CREATE OR REPLACE TEMP TABLE staged AS
+CREATE OR REPLACE TEMP VIEW staged AS
 SELECT md5(source_ref) AS event_key, source_id, 'calendar' AS source_type, source_ref, series, summary, description, location, organizer, attendees,
        start_at, end_at, all_day, start_date::DATE AS start_date, end_date::DATE AS end_date, tz_name, tz_source, rrule, status,
        rrule IS NULL OR start_at = min(start_at) OVER (PARTITION BY series, rrule IS NULL) AS speaks, noise,
@@ -92,11 +94,14 @@ def begin(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE OR REPLACE TEMP TABLE touched (moment TIMESTAMPTZ)")
 
 
-def _stage(con: duckdb.DuckDBPyConnection, incoming: pl.DataFrame, *statements: str) -> None:
+@contextmanager
+def _staged(con: duckdb.DuckDBPyConnection, incoming: pl.DataFrame, *statements: str) -> Iterator[None]:
+    """Offer a frame as `incoming`, and what the statements make of it as the view `staged`: content is not copied on its way."""
     con.register("incoming", incoming.to_arrow())
     try:
         for statement in statements:
             con.execute(statement)
+        yield
     finally:
         con.unregister("incoming")
 
@@ -169,11 +174,13 @@ def load_messages(con: duckdb.DuckDBPyConnection, frames: Sequence[pl.DataFrame]
     new = updated = 0
     for together in _rounds(frames):
         incoming = _numbered(pl.concat(together))
+        statements: tuple[str, ...]
         if incoming["nth"].null_count() < len(incoming) and _holds(con, "messages"):
-            _stage(con, incoming, _PLACED, _MESSAGES_STAGED.format(incoming="placed"))
+            statements = (_PLACED, _MESSAGES_STAGED.format(incoming="placed"))
         else:
-            _stage(con, incoming, _MESSAGES_STAGED.format(incoming="incoming"))
-        loaded = _merge(con, "messages")
+            statements = (_MESSAGES_STAGED.format(incoming="incoming"),)
+        with _staged(con, incoming, *statements):
+            loaded = _merge(con, "messages")
         new, updated = new + loaded.new, updated + loaded.updated
     _name(con, pl.concat([frame.select("source_type", "source_ref", "title", "zone").unique(maintain_order=True) for frame in frames]))
     return Loaded(new, updated)
@@ -182,7 +189,8 @@ def load_messages(con: duckdb.DuckDBPyConnection, frames: Sequence[pl.DataFrame]
 def _name(con: duckdb.DuckDBPyConnection, names: pl.DataFrame) -> None:
     con.register("incoming_names", names.to_arrow())
     con.execute("""
-        INSERT INTO names SELECT source_type, source_ref, coalesce(max(title), source_ref), max(zone) FROM incoming_names GROUP BY source_type, source_ref
+        INSERT INTO names
+        SELECT source_type, source_ref, coalesce(max(title), source_ref), max(zone) FROM incoming_names GROUP BY source_type, source_ref
         ON CONFLICT DO UPDATE SET zone = excluded.zone,
             title = CASE WHEN excluded.title = excluded.source_ref THEN names.title ELSE excluded.title END""")
     con.unregister("incoming_names")
@@ -190,8 +198,8 @@ def _name(con: duckdb.DuckDBPyConnection, names: pl.DataFrame) -> None:
 
 def load_emails(con: duckdb.DuckDBPyConnection, frames: Sequence[pl.DataFrame]) -> Loaded:
     """Load frames of e-mail records, then thread anew: an answer may have come before what it answers."""
-    _stage(con, pl.concat(frames).unique("source_ref", keep="last", maintain_order=True), _EMAILS_STAGED)
-    loaded = _merge(con, "emails")
+    with _staged(con, pl.concat(frames).unique("source_ref", keep="last", maintain_order=True), _EMAILS_STAGED):
+        loaded = _merge(con, "emails")
     if loaded.new or loaded.updated:
         rethread(con)
     return loaded
@@ -203,7 +211,14 @@ def load_events(con: duckdb.DuckDBPyConnection, frames: Sequence[pl.DataFrame], 
     A change is dated by the event's own stamp where that is news, else by `as_of` (aware): when it was first seen. Occurrences
     that a series no longer has are removed: a series that moved leaves no ghosts at its old times.
     """
-    _stage(con, pl.concat(frames).unique("source_ref", keep="last", maintain_order=True), _EVENTS_STAGED)
+    with _staged(con, pl.concat(frames).unique("source_ref", keep="last", maintain_order=True), _EVENTS_STAGED):
+        _remove_vanished(con)
+        loaded = _merge(con, "calendar_events")
+        _note_changes(con, as_of)
+    return loaded
+
+
+def _remove_vanished(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("""
         CREATE OR REPLACE TEMP TABLE vanished AS
         SELECT e.event_key, e.start_at FROM calendar_events e SEMI JOIN staged s ON s.series = e.series AND s.file_id = e.file_id
@@ -212,13 +227,16 @@ def load_events(con: duckdb.DuckDBPyConnection, frames: Sequence[pl.DataFrame], 
         "INSERT INTO touched SELECT start_at FROM vanished UNION ALL SELECT changed_at FROM calendar_changes SEMI JOIN vanished USING (event_key)"
     )
     con.execute("DELETE FROM calendar_events WHERE event_key IN (SELECT event_key FROM vanished)")
-    loaded = _merge(con, "calendar_events")
+
+
+def _note_changes(con: duckdb.DuckDBPyConnection, as_of: datetime) -> None:
     # An event that changes is told anew everywhere it has spoken before.
     con.execute("INSERT INTO touched SELECT changed_at FROM calendar_changes SEMI JOIN changed USING (event_key)")
     con.execute(
         """
         CREATE OR REPLACE TEMP TABLE spoken AS
-        SELECT s.event_key, CASE WHEN s.changed_at <= $now AND (c.last_at IS NULL OR s.changed_at > c.last_at) THEN s.changed_at ELSE $now END AS changed_at
+        SELECT s.event_key,
+               CASE WHEN s.changed_at <= $now AND (c.last_at IS NULL OR s.changed_at > c.last_at) THEN s.changed_at ELSE $now END AS changed_at
         FROM (SELECT event_key, changed_at, speaks FROM fresh UNION ALL SELECT event_key, changed_at, speaks FROM changed) s
         LEFT JOIN (SELECT event_key, max(changed_at) AS last_at FROM calendar_changes GROUP BY ALL) c ON c.event_key = s.event_key
         WHERE s.speaks""",
@@ -226,7 +244,6 @@ def load_events(con: duckdb.DuckDBPyConnection, frames: Sequence[pl.DataFrame], 
     )
     con.execute("INSERT INTO calendar_changes FROM spoken")
     con.execute("INSERT INTO touched SELECT changed_at FROM spoken")
-    return loaded
 
 
 def withdraw(con: duckdb.DuckDBPyConnection, file_ids: Sequence[str]) -> None:

@@ -141,8 +141,10 @@ _POINTER = """
       AND coalesce(sent_at >= $from, true) AND coalesce(sent_at <= $to, true)
     UNION ALL
     SELECT start_at, organizer,
-           summary || CASE WHEN location <> '' THEN chr(10) || location ELSE '' END || CASE WHEN description <> '' THEN chr(10) || description ELSE '' END
-           || chr(10) || 'from ' || CASE WHEN all_day THEN start_date || ' to ' || end_date ELSE strftime(start_at, '%Y-%m-%dT%H:%MZ') || ' to ' || strftime(end_at, '%Y-%m-%dT%H:%MZ') END
+           summary || CASE WHEN location <> '' THEN chr(10) || location ELSE '' END
+           || CASE WHEN description <> '' THEN chr(10) || description ELSE '' END
+           || chr(10) || 'from ' || CASE WHEN all_day THEN start_date || ' to ' || end_date
+                                         ELSE strftime(start_at, '%Y-%m-%dT%H:%MZ') || ' to ' || strftime(end_at, '%Y-%m-%dT%H:%MZ') END
            || CASE WHEN status <> 'confirmed' THEN ' (' || status || ')' ELSE '' END,
            source_type, source_ref, source_ref, 0
     FROM calendar_events WHERE $type = 'calendar' AND (source_ref = $ref OR series = $ref)

@@ -140,9 +140,13 @@ def test_named_windows_are_extracted_again(four: Place) -> None:
 
 
 @pytest.mark.parametrize(("concurrency", "fails"), [(1, False), (4, False), (2, True)])
-def test_two_extractions_at_once_ask_about_each_window_once_and_never_wait_for_each_other_for_ever(four: Place, concurrency: int, fails: bool) -> None:
+def test_two_extractions_at_once_ask_about_each_window_once_and_never_wait_for_each_other_for_ever(
+    four: Place, concurrency: int, fails: bool
+) -> None:
     both_know = threading.Barrier(2, timeout=60)
-    extractors = [FakeExtractor(lambda transcript: ErrorCode.TIMEOUT if fails else first_words(transcript), concurrency=concurrency) for _ in range(2)]
+    extractors = [
+        FakeExtractor(lambda transcript: ErrorCode.TIMEOUT if fails else first_words(transcript), concurrency=concurrency) for _ in range(2)
+    ]
     due = four.overview().due
     finished = []
 

@@ -133,7 +133,9 @@ def at(start: float, end: float, ref: str = "flat") -> tuple[str, str, float, fl
         ([], [], 0.0),
     ],
 )
-def test_span_overlap_is_the_share_of_the_larger_side(left: list[tuple[str, str, float, float]], right: list[tuple[str, str, float, float]], expected: float) -> None:
+def test_span_overlap_is_the_share_of_the_larger_side(
+    left: list[tuple[str, str, float, float]], right: list[tuple[str, str, float, float]], expected: float
+) -> None:
     assert span_overlap(left, right) == pytest.approx(expected)
     assert span_overlap(right, left) == pytest.approx(expected)
 

@@ -77,7 +77,14 @@ def test_nothing_left_to_say_takes_the_windows_concepts_away(filled: Place) -> N
 
 def test_a_re_run_leaves_what_sessions_said(filled: Place) -> None:
     with store.writing(filled.home, filled.settings) as con:
-        observe.insert(con, [said("parking permit fee", span("s1", "2026-03-30T07:10Z", kind="session"))], "session", AS_OF.replace(day=30, month=3, hour=6), [None], "s1")
+        observe.insert(
+            con,
+            [said("parking permit fee", span("s1", "2026-03-30T07:10Z", kind="session"))],
+            "session",
+            AS_OF.replace(day=30, month=3, hour=6),
+            [None],
+            "s1",
+        )
     filled.persist(result(W1))
     filled.project()
     assert set(map(frozenset, filled.concepts().values())) == {frozenset({"quote", "locksmith", "invoice"}), frozenset({"parking", "permit", "fee"})}

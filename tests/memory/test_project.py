@@ -59,7 +59,7 @@ def test_expiry_takes_words_pointers_and_spans_and_leaves_a_tombstone(place: Pla
     assert place.concepts() == {1: {"door", "entrance", "lock"}}
     gone = place.project(at("2026-04-02T00:00Z"))
     assert (gone.expired, gone.tombstoned, gone.concepts, gone.keywords, gone.sources) == (1, 1, 0, 0, 0)
-    assert place.memory("SELECT concept_id, reason, \"at\" FROM tombstones") == [(1, "expired", at("2026-04-02T00:00Z"))]
+    assert place.memory('SELECT concept_id, reason, "at" FROM tombstones') == [(1, "expired", at("2026-04-02T00:00Z"))]
     for table in ("observations", "observation_spans", "concept_state"):
         assert place.memory(f"SELECT count(*) FROM {table}") == [(0,)]
 

@@ -40,7 +40,7 @@ def score(*hours: float, decay: float = 0.5) -> float:
         ((1,), 0.997527377),  # ln 1 = 0
         ((0.2,), 0.997527377),  # never less than an hour
         ((-300,), 0.997527377),  # an appointment still to come
-        ((100,), 0.801351438),
+        ((100,), 0.801362176),  # e^6 / (e^6 + 100)
         ((403.428793,), 0.5),  # e^6 hours: the threshold
         ((100, 100), score(100, 100)),
         ((24, 48, 400), score(24, 48, 400)),
@@ -61,7 +61,8 @@ def test_a_sweep_done_twice_equals_one(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hours", "tier"), [(1, "ACTIVE_CONTEXT"), (740, "ACTIVE_CONTEXT"), (760, "LONG_TERM"), (2_900, "LONG_TERM"), (3_000, "ARCHIVE"), (9_000, "ARCHIVE")]
+    ("hours", "tier"),
+    [(1, "ACTIVE_CONTEXT"), (740, "ACTIVE_CONTEXT"), (760, "LONG_TERM"), (2_900, "LONG_TERM"), (3_000, "ARCHIVE"), (9_000, "ARCHIVE")],
 )
 def test_concepts_fade_through_the_tiers_and_a_missed_sweep_is_caught_up_by_the_next(place: Place, hours: float, tier: str) -> None:
     observed(place, hours)

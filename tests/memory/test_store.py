@@ -97,10 +97,8 @@ def test_a_killed_writer_leaves_the_lock_free_and_nothing_half_done(place: Place
 
 def test_an_exception_rolls_everything_back_and_comes_through_as_it_is(place: Place) -> None:
     place.write_memory("SELECT 1")
-    with pytest.raises(duckdb.ConstraintException):  # noqa: SIM117
-        with store.writing(place.home, place.settings) as con:
-            con.execute("INSERT INTO accesses VALUES (1, TIMESTAMPTZ '2026-04-01 00:00:00+00', NULL)")
-            con.execute("INSERT INTO concepts VALUES (1, NULL)")
+    with pytest.raises(duckdb.ConstraintException):
+        place.write_memory("INSERT INTO accesses VALUES (1, TIMESTAMPTZ '2026-04-01 00:00:00+00', NULL)", "INSERT INTO concepts VALUES (1, NULL)")
     assert accesses(place) == []
 
 

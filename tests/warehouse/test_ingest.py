@@ -14,9 +14,9 @@ from place import AS_OF, Place, at, message
 from subconscious_pipeline.errors import ConfigError
 from subconscious_pipeline.instants import iso_z
 from subconscious_pipeline.readers import jsonl
+from subconscious_pipeline.readers.sources import source_files
 from subconscious_pipeline.settings import load_settings
 from subconscious_pipeline.warehouse.ingest import fingerprint
-from subconscious_pipeline.readers.sources import source_files
 
 
 def texts(place: Place) -> list[str]:
@@ -147,7 +147,12 @@ def test_one_file_may_repeat_an_id_the_last_one_stands(place: Place) -> None:
 
 def test_a_corrected_zone_dates_rows_anew_instead_of_doubling_them(place: Place) -> None:
     place.source("chat.txt", CHAT)
-    place.jsonl("a.jsonl", message("door", "2026-03-30T10:00:00"), message("key", "2026-03-30T10:00:00", native_id="7"), message("lock", "2026-03-30T10:00:00Z"))
+    place.jsonl(
+        "a.jsonl",
+        message("door", "2026-03-30T10:00:00"),
+        message("key", "2026-03-30T10:00:00", native_id="7"),
+        message("lock", "2026-03-30T10:00:00Z"),
+    )
     place.ingest()
     place.settings = load_settings(timezone="America/New_York", lock_seconds=20.0)
     place.ingest()
@@ -292,7 +297,9 @@ def test_progress_tells_path_and_records(place: Place) -> None:
 def test_every_instant_column_keeps_its_zone(place: Place) -> None:
     place.jsonl("a.jsonl", message("door", "2026-03-30T23:30:00-10:00"))
     place.ingest()
-    columns = place.warehouse("SELECT DISTINCT data_type FROM duckdb_columns() WHERE column_name LIKE '%\\_at' ESCAPE '\\' OR column_name = 'window_start'")
+    columns = place.warehouse(
+        "SELECT DISTINCT data_type FROM duckdb_columns() WHERE column_name LIKE '%\\_at' ESCAPE '\\' OR column_name = 'window_start'"
+    )
     assert columns == [("TIMESTAMP WITH TIME ZONE",)]
     assert place.warehouse("SELECT current_setting('TimeZone'), sent_at::VARCHAR FROM messages") == [("UTC", "2026-03-31 09:30:00+00")]
     assert place.warehouse("SELECT sent_at FROM messages") == [(datetime(2026, 3, 31, 9, 30, tzinfo=UTC),)]

@@ -20,17 +20,32 @@ def of_message(**fields: Any) -> list[str]:
 
 
 def of_email(**fields: Any) -> list[str]:
-    defaults = dict(
-        source_ref="a@x", sent_at=0, date_source="header", from_name="Ana", from_addr="ana@example.org", to=(), subject="door", body_full="x", body_new="x"
-    )
+    defaults = {
+        "source_ref": "a@x",
+        "sent_at": 0,
+        "date_source": "header",
+        "from_name": "Ana",
+        "from_addr": "ana@example.org",
+        "to": (),
+        "subject": "door",
+        "body_full": "x",
+        "body_new": "x",
+    }
     noise: list[str] = mark_emails(frame(EmailRecord, [EmailRecord(**{**defaults, **fields})]), RULES)["noise"].to_list()[0]
     return noise
 
 
 def of_event(**fields: Any) -> list[str]:
-    defaults = dict(
-        source_ref="a", series="a", start_at=0, end_at=0, all_day=False, start_date="1970-01-01", end_date="1970-01-01", summary="dentist"
-    )
+    defaults = {
+        "source_ref": "a",
+        "series": "a",
+        "start_at": 0,
+        "end_at": 0,
+        "all_day": False,
+        "start_date": "1970-01-01",
+        "end_date": "1970-01-01",
+        "summary": "dentist",
+    }
     noise: list[str] = mark_events(frame(EventRecord, [EventRecord(**{**defaults, **fields})]), RULES)["noise"].to_list()[0]
     return noise
 

@@ -8,9 +8,10 @@ from datetime import date
 
 import pytest
 from place import Place, at, message, window
-from .samples import CALENDAR, MAIL_A, MAIL_B
 
 from subconscious_pipeline.warehouse.transcript import render
+
+from .samples import CALENDAR, MAIL_A, MAIL_B
 
 
 @pytest.fixture
@@ -62,7 +63,10 @@ def test_lines_carry_where_they_lie_and_how_long_they_last(told: Place) -> None:
     assert (lines[2].source_ref, lines[2].at, lines[2].ends) == ("flat", at("2026-03-30T07:12Z"), at("2026-03-30T07:12Z"))
     assert (lines[5].source_type, lines[5].source_ref) == ("email", "b@x")
     assert (lines[6].at, lines[6].ends, lines[6].last_date) == (at("2026-04-03T09:00Z"), at("2026-04-03T10:00Z"), date(2026, 4, 3))
-    assert (lines[7].last_date, lines[7].key) == (date(2026, 4, 7), told.warehouse("SELECT event_key FROM calendar_events WHERE source_ref = 'e2'")[0][0])
+    assert (lines[7].last_date, lines[7].key) == (
+        date(2026, 4, 7),
+        told.warehouse("SELECT event_key FROM calendar_events WHERE source_ref = 'e2'")[0][0],
+    )
 
 
 def test_a_window_without_rows_has_no_lines(told: Place) -> None:
@@ -79,7 +83,11 @@ def test_the_machines_zone_shows_nowhere(told: Place) -> None:
         "    sys.stdout.write(transcript.render(read.transcript(con, window_at(parse_instant('2026-03-30T06:00Z'), 6)).conversations))\n"
     )
     shown = subprocess.run(
-        [sys.executable, "-c", program, str(told.home.warehouse)], env={"TZ": "Asia/Kolkata", "PYTHONUTF8": "1"}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, str(told.home.warehouse)],
+        env={"TZ": "Asia/Kolkata", "PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert shown.stdout == RENDERED
 

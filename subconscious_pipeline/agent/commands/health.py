@@ -21,7 +21,7 @@ def doctor(as_of: AsOfOption = None, home: HomeOption = None, json: JsonOption =
     from subconscious_pipeline.agent.checks import all_checks
 
     checks = []
-    for check in all_checks(resolve_home(home), now(as_of)):
+    for check in all_checks(resolve_home(home), now(as_of, home)):
         checks.append(check)
         if not json:
             mark, colour = show.MARKS[check.state]

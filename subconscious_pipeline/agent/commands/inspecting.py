@@ -50,7 +50,7 @@ def inspect(
         raise typer.BadParameter(str(error), param_hint="--reader") from None
     settings = load_settings(timezone=timezone)
     file = inspection.source_file(resolve_home(home), settings, path, reader, timezone, date_order)
-    found = inspection.inspect(file, settings, now(None))
+    found = inspection.inspect(file, settings, now(None, home))
     if json:
         show.as_json(found.as_json())
     else:

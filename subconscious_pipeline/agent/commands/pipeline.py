@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from subconscious_pipeline.agent import show
-from subconscious_pipeline.agent.client import command, system_now
+from subconscious_pipeline.agent.client import command
 from subconscious_pipeline.agent.options import HomeOption, JsonOption, instant
 from subconscious_pipeline.errors import ConfigError
 from subconscious_pipeline.home import Home, checkout, resolve_home
@@ -53,7 +53,7 @@ def run(
 
     place = resolve_home(home)
     settings = load_settings(model=model)
-    now = system_now()
+    now = place.now()
     at = instant(as_of, "--as-of") or now
     if at > now:
         raise typer.BadParameter(f"{as_of} lies in the future", param_hint="--as-of")
@@ -162,13 +162,14 @@ def demo(model: ModelOption = None, home: HomeOption = None) -> None:
     sample = load_sample(folder)
     place = _fresh(home)
     copy_sample(sample, place)
+    place.clock.write_text(sample.as_of.isoformat(), encoding="ascii")
     named = load_settings(model=model).model
     if named == "local":
         named = _local_or_reference()
     show.line(show.style(f"{sample.title}: read as at {show.minute(sample.as_of)} UTC, with {_label(named)}", bold=True))
     report = _run(place, sample.as_of, [], named, yes=True, quiet=False)
     _summary(place, report)
-    _follow(place, sample.task, sample.as_of)
+    _follow(place, sample.task)
     show.line()
     show.line(f"See it in Dagster:  {command(place, 'dev')}")
     if report.failures:
@@ -179,7 +180,6 @@ _DEMO_KEEPS = {
     "SUBCONSCIOUS_MODEL", "SUBCONSCIOUS_BASE_URL", "SUBCONSCIOUS_GGUF", "SUBCONSCIOUS_HOME", "SUBCONSCIOUS_TIMEOUT_SECONDS",
     "SUBCONSCIOUS_MAX_OUTPUT_TOKENS", "SUBCONSCIOUS_CONTEXT_TOKENS",
 }  # fmt: skip
-_DEMO_MARK = ".demo"
 
 
 def _label(model: str) -> str:
@@ -195,12 +195,10 @@ def _fresh(home: Path | None) -> Home:
     root = checkout()
     place = resolve_home(home) if home else Home(root / "data" / "demo" if root else Path.cwd() / "subconscious-demo")
     if place.root.exists() and any(place.root.iterdir()):
-        if not (place.root / _DEMO_MARK).exists():
+        if not place.clock.exists():
             raise ConfigError(f"{place.root} is not empty and no earlier demo made it; name another folder with --home")
         shutil.rmtree(place.root)
-    place.create()
-    (place.root / _DEMO_MARK).touch()
-    return place
+    return place.create()
 
 
 def _local_or_reference() -> str:
@@ -220,12 +218,12 @@ def _local_or_reference() -> str:
     return "local"
 
 
-def _follow(place: Home, task: str, at: datetime) -> None:
+def _follow(place: Home, task: str) -> None:
     """One lookup followed down to raw messages."""
     from subconscious_pipeline.agent.client import Subconscious
     from subconscious_pipeline.agent.steps import show_reading
 
-    mind = Subconscious(place.root, now=lambda: at)
+    mind = Subconscious(place)
     show.line()
     show.line(show.style(f'An agent is asked: "{task}"', bold=True))
     found = mind.lookup(task=task)
@@ -247,9 +245,12 @@ def dev(
     home: HomeOption = None,
 ) -> None:
     """The Dagster UI and daemon on a home: lineage, backfills, schedules, sensors."""
+    from subconscious_pipeline.defs.caretaker import wake
     from subconscious_pipeline.defs.instance import environment, prepare
+    from subconscious_pipeline.settings import load_settings
 
     place = prepare(resolve_home(home))
+    wake(place, load_settings(), "dev")
     show.line(f"http://{host}:{port}  ·  {place.root}")
     arguments = ["dagster", "dev", "-m", "subconscious_pipeline.definitions", "-h", host, "-p", str(port)]
     os.execvpe(_beside_python("dagster"), arguments, environment(place))

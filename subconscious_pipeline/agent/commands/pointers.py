@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 def keywords(as_of: AsOfOption = None, home: HomeOption = None, json: JsonOption = False) -> None:
     """What is alive: the published keywords."""
-    steps.keywords(home, now(as_of), json)
+    steps.keywords(home, now(as_of, home), json)
 
 
 def lookup(
@@ -36,7 +36,7 @@ def lookup(
     """Where it lies: concepts that carry a word, and pointers to the raw data."""
     if bool(words) == (task is not None):
         raise typer.BadParameter("give either words or --task TEXT", param_hint="WORD")
-    steps.lookup(home, words or (), task, now(as_of), json)
+    steps.lookup(home, words or (), task, now(as_of, home), json)
 
 
 def read(

@@ -28,7 +28,7 @@ def status(as_of: AsOfOption = None, home: HomeOption = None, json: JsonOption =
     from subconscious_pipeline.agent.report import report
     from subconscious_pipeline.settings import load_settings
 
-    found = report(resolve_home(home), load_settings(), now(as_of))
+    found = report(resolve_home(home), load_settings(), now(as_of, home))
     if json:
         show.as_json(found.as_json())
     else:
