@@ -65,6 +65,9 @@ class Settings(BaseSettings):
     awareness_tokens: int = Field(100, ge=10, description="Most tokens of the published keyword list.")
     stale_hours: float = Field(24.0, gt=0, description="A snapshot whose watermark is older than this plus a window is called stale.")
 
+    # Dagster
+    sensor_seconds: int = Field(30, ge=1, description="Time between two looks of a Dagster sensor.")
+
     # storage
     lock_seconds: float = Field(60.0, gt=0, description="How long a writer waits for a store lock.")
 

@@ -214,12 +214,12 @@ def test_no_text_leaves_the_warehouse_whatever_happens(
         assert [code for (code,) in codes] == ["invalid", "http_5xx", "http_4xx", "timeout", "refused"]
         assert memory(home, "SELECT list_contains(words, 'elephant') FROM observations") == [(True,)]
 
-        for place in ("subconscious_pipeline.defs.index.rows_by_window", "subconscious_pipeline.memory.extract.transcript"):
-            with monkeypatch.context() as patch:
-                patch.setattr(place, defect)
-                done = cli("run", "--home", home.root, "--as-of", AS_OF, "--window", "2026-03-30T00:00Z")
-                assert done.code == 1, place
-                printed.append(done.text)
+        with monkeypatch.context() as patch:
+            patch.setattr("subconscious_pipeline.memory.extract.transcript", defect)
+            done = cli("run", "--home", home.root, "--as-of", AS_OF, "--window", "2026-03-30T00:00Z")
+            assert done.code == 1
+            assert "(internal)" in done.text
+            printed.append(done.text)
     for place in ("subconscious_pipeline.defs.index.ingest", "subconscious_pipeline.defs.publish.publish"):
         with monkeypatch.context() as patch:
             patch.setattr(place, defect)
@@ -271,15 +271,19 @@ def leak_into_the_awareness_block(home: Home) -> None:
         file.write(SUMMARY)
 
 
-@pytest.mark.parametrize(
-    "leak",
-    [leak_into_memory, leak_into_words, leak_into_the_index, leak_into_the_event_log, leak_into_a_compute_log, leak_into_the_awareness_block],
-)
-def test_the_search_for_leaks_finds_a_planted_one(finished: Path, tmp_path: Path, leak: Callable[[Home], None]) -> None:  # noqa: F811
+def test_the_search_for_leaks_finds_planted_ones(finished: Path, tmp_path: Path) -> None:  # noqa: F811
     home = copied(finished, tmp_path / "home")
     assert leaks(home, SECRET) == []
-    leak(home)
-    assert leaks(home, SECRET) != []
+    for leak in (
+        leak_into_memory, leak_into_words, leak_into_the_index, leak_into_the_event_log, leak_into_a_compute_log, leak_into_the_awareness_block,
+    ):  # fmt: skip
+        leak(home)
+    places = {place for place, _ in leaks(home, SECRET) if not place.endswith(" bytes") or "compute_logs" in place or "awareness" in place}
+    assert places >= {
+        "memory.duckdb tombstones", "memory.duckdb observations", "published/index.sqlite meta", "published/awareness.md bytes",
+        "dagster/storage/run/compute_logs/step.err bytes",
+    }  # fmt: skip
+    assert any(place.endswith(" event_logs") for place in places)
 
 
 def test_the_search_for_leaks_listens_to_what_is_said() -> None:

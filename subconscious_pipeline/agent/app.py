@@ -16,7 +16,7 @@ from subconscious_pipeline.agent import show
 from subconscious_pipeline.errors import SubconsciousError
 
 # Modules under `agent/commands/`, in the order of the help; each has `register(app)`.
-COMMANDS = ("pointers", "pipeline", "inspecting", "state", "health", "models")
+COMMANDS = ("pointers", "pipeline", "inspecting", "state", "health", "caretaking", "upkeep", "models", "measure")
 
 _EPILOG = "Exit codes: 0 done, 1 failed, 2 bad usage. With --json a failure also prints an error object (type, message) on standard output."
 

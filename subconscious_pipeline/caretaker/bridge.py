@@ -10,6 +10,7 @@ from datetime import datetime
 from subconscious_pipeline.caretaker.events import TransactionContext
 from subconscious_pipeline.caretaker.ports import Access, Effect, SessionObservation
 from subconscious_pipeline.caretaker.traversal import AssociationConcept, AssociationGraph, AssociationView
+from subconscious_pipeline.errors import without_content
 from subconscious_pipeline.extraction.types import Observation, Span
 from subconscious_pipeline.home import Home
 from subconscious_pipeline.memory import consolidate, project, salience, session, store
@@ -27,6 +28,7 @@ class StoreMemory:
         self._settings = settings
         self._strategy = strategy
 
+    @without_content()
     def sweep(self, transaction: TransactionContext, as_of: datetime) -> Effect:
         """Expire what is past its date, recompute scores, move tiers."""
         with store.writing(self._home, self._settings) as con:
@@ -35,6 +37,7 @@ class StoreMemory:
         counts = {"concepts": swept.concepts, "promoted": swept.promoted, "demoted": swept.demoted, "expired": projected.expired}
         return Effect(projected.changed or swept.changed, counts)
 
+    @without_content()
     def plan_and_consolidate(self, transaction: TransactionContext, as_of: datetime) -> Effect:
         """Merge what belongs together. Planned on a read-only connection: candidates take seconds, a writer holds the store."""
         with store.reading(self._home, self._settings) as con:
@@ -45,6 +48,7 @@ class StoreMemory:
             done = consolidate.apply(con, consolidate.still_valid(con, planned), transaction.transaction_id, as_of)
         return Effect(done is not None, {"merges": len(planned.merges) if done else 0})
 
+    @without_content()
     def flush(self, observations: Sequence[SessionObservation], session_id: str, transaction: TransactionContext, as_of: datetime) -> Effect:
         """Persist session notes and give them their concepts."""
         notes = [(note.event_id, _observation(note)) for note in observations]
@@ -53,18 +57,21 @@ class StoreMemory:
             projected = project.project(con, as_of, transaction.transaction_id)
         return Effect(bool(new) or projected.changed, {"observations": new})
 
+    @without_content()
     def record_accesses(self, accesses: Sequence[Access], transaction: TransactionContext, as_of: datetime) -> Effect:
         """Note accesses."""
         with store.writing(self._home, self._settings) as con:
             new = session.record_accesses(con, [(access.concept_id, access.at, access.session_id) for access in accesses])
         return Effect(bool(new), {"accesses": new})
 
+    @without_content()
     def claim(self, concept_ids: Sequence[int], core: bool, transaction: TransactionContext, as_of: datetime) -> Effect:
         """Mark concepts as claimed."""
         with store.writing(self._home, self._settings) as con:
             changed = session.claim(con, concept_ids, core)
         return Effect(bool(changed), {"claimed": changed})
 
+    @without_content()
     def associations(self, as_of: datetime) -> AssociationView:
         """The live concepts of every tier, read into memory."""
         with store.reading(self._home, self._settings) as con:
@@ -97,6 +104,7 @@ class FilePublisher:
         self._home = home
         self._settings = settings
 
+    @without_content()
     def publish(self, as_of: datetime) -> None:
         """Publish the index as it is."""
         write_state(self._home, self._settings, publish(self._home, self._settings, as_of).state)

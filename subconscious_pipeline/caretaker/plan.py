@@ -76,8 +76,16 @@ def plan(state: State, as_of: datetime, settings: CaretakerSettings) -> Plan:
 
 def run_key(run: Run, as_of: datetime, settings: CaretakerSettings) -> str:
     """A key for schedulers that never run a key twice: another one for each try, and for a run that died before it began."""
-    slot = to_micros(as_of) // round(settings.lease_seconds * MICROS)
-    return f"{run.key}#{run.tries}@{slot}"
+    return f"{run.key}#{run.tries}@{_slot(as_of, settings)}"
+
+
+def record_key(record: Record, as_of: datetime, settings: CaretakerSettings) -> str:
+    """The same for an event that is to be written."""
+    return f"{record.key}@{_slot(as_of, settings)}"
+
+
+def _slot(as_of: datetime, settings: CaretakerSettings) -> int:
+    return to_micros(as_of) // round(settings.lease_seconds * MICROS)
 
 
 def _ready(state: State, key: str, now: int, settings: CaretakerSettings) -> bool:

@@ -85,17 +85,21 @@ class Caretaker:
                 self._write(CaretakerStarted(instance_id=instance_id), f"started-{self.state().last_id}", "start", None, None, clock())
             return mine
 
-    def step(self, clock: Clock, only: Collection[Command] | None = None) -> StepReport:
+    def step(
+        self, clock: Clock, only: Collection[Command] | None = None, stop: Callable[[], bool] = lambda: False, lock_seconds: float = 0.0
+    ) -> StepReport:
         """Do everything that is due, each command once.
 
         Args:
             clock: gives the present instant (aware UTC); read before every decision.
             only: execute these commands alone (a job that is for one of them); events are recorded all the same.
+            stop: asked before each command; when true, the rest is left for another step.
+            lock_seconds: how long to wait for another caretaker to be done; after that the report says `busy`.
         """
-        with CaretakerLock(self.log) as mine:
-            return self._step(clock, only) if mine else StepReport(busy=True)
+        with CaretakerLock(self.log, lock_seconds) as mine:
+            return self._step(clock, only, stop) if mine else StepReport(busy=True)
 
-    def _step(self, clock: Clock, only: Collection[Command] | None) -> StepReport:
+    def _step(self, clock: Clock, only: Collection[Command] | None, stop: Callable[[], bool]) -> StepReport:
         recorded: dict[str, str] = {}
         done: dict[str, bool] = {}
         while True:
@@ -108,7 +112,7 @@ class Caretaker:
             if fresh:
                 continue
             run = next((r for r in todo.runs if r.key not in done and (only is None or r.command in only)), None)
-            if run is None:
+            if run is None or stop():
                 self.log.mark_tick(now)
                 return StepReport(False, tuple(recorded.values()), tuple(done), tuple(key for key, ok in done.items() if not ok))
             done[run.key] = self._run(run, clock)

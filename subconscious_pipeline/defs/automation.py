@@ -13,6 +13,7 @@ from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PART
 
 from subconscious_pipeline.caretaker.shutdown import phase
 from subconscious_pipeline.defs.index import source_files
+from subconscious_pipeline.defs.partitions import SETTINGS
 from subconscious_pipeline.errors import SubconsciousError
 from subconscious_pipeline.home import Home, resolve_home
 from subconscious_pipeline.instants import Window, window_from_key
@@ -45,7 +46,7 @@ publication = dg.AutomationConditionSensorDefinition(
     "publication",
     target=dg.AssetSelection.assets("concepts", "keywords", "sources", "salience", "keyword_snapshot"),
     default_status=dg.DefaultSensorStatus.RUNNING,
-    minimum_interval_seconds=30,
+    minimum_interval_seconds=SETTINGS.sensor_seconds,
     description="Publishes whenever observations have changed.",
 )
 
@@ -78,17 +79,17 @@ def range_tags(first: Window, last: Window) -> dict[str, str]:
 
 @dg.sensor(
     jobs=[ingest_job, index_job],
-    minimum_interval_seconds=30,
+    minimum_interval_seconds=SETTINGS.sensor_seconds,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Reads files that are new or have changed, and asks again about windows that got late messages or failed.",
 )
 def late_data() -> Iterator[dg.RunRequest | dg.SkipReason]:
     """One run to read changed files; one run per contiguous range of due windows."""
     home = resolve_home()
-    if phase(home.events) != "running":
-        yield dg.SkipReason("this home was shut down; `subconscious dev` or `subconscious tick` starts it again")
-        return
     try:
+        if phase(home.events) != "running":
+            yield dg.SkipReason("this home was shut down; `subconscious dev` or `subconscious tick` starts it again")
+            return
         settings = load_settings()
         state = read_state(home)
         changed = changed_files(home, settings, state)

@@ -5,7 +5,8 @@ caretaker's lock. Run keys hold the ids of the events that led to them and the n
 that was cancelled must stay cancelled.
 """
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
@@ -13,7 +14,7 @@ import dagster as dg
 from subconscious_pipeline.caretaker.bridge import FilePublisher, StoreMemory
 from subconscious_pipeline.caretaker.events import Command
 from subconscious_pipeline.caretaker.log import EventLog
-from subconscious_pipeline.caretaker.plan import Plan, run_key
+from subconscious_pipeline.caretaker.plan import Plan, record_key, run_key
 from subconscious_pipeline.caretaker.settings import load_caretaker_settings
 from subconscious_pipeline.caretaker.tick import Caretaker, StepReport
 from subconscious_pipeline.defs.metadata import salience_picture
@@ -23,8 +24,6 @@ from subconscious_pipeline.errors import SubconsciousError, without_content
 from subconscious_pipeline.home import Home, resolve_home
 from subconscious_pipeline.memory import salience, store
 from subconscious_pipeline.settings import Settings, load_settings
-
-SENSOR_SECONDS = 30
 
 # What each job does beside writing the events that are due (breaks, prompts, drops): see `caretaker.plan`.
 SWEEP = (Command.SWEEP, Command.PUBLISH)
@@ -36,7 +35,8 @@ RECALL = (Command.TRAVERSAL, Command.FEEDBACK)
 def _step(home: Home, settings: Settings, commands: tuple[Command, ...]) -> StepReport:
     with EventLog(home.events, settings.lock_seconds) as log:
         caretaker = Caretaker(log, StoreMemory(home, settings), FilePublisher(home, settings), load_caretaker_settings())
-        return caretaker.step(home.now, only=commands)
+        # Jobs start at the same moment; one that found another at work and gave up would be asked for again minutes later.
+        return caretaker.step(home.now, only=commands, lock_seconds=settings.lock_seconds)
 
 
 def _caretaker_job(name: str, commands: tuple[Command, ...], description: str) -> dg.JobDefinition:
@@ -81,17 +81,24 @@ def wake(home: Home, settings: Settings, instance_id: str) -> None:
         Caretaker(log, StoreMemory(home, settings), FilePublisher(home, settings), load_caretaker_settings()).start(instance_id, home.now)
 
 
-def _due(home: Home) -> tuple[Plan, list[str]]:
-    """What the caretaker has to do now, and run keys of its commands in the same order."""
+def _due(home: Home) -> tuple[Plan, list[str], list[str]]:
+    """What the caretaker has to do now, and run keys of its commands and of its records in the same order."""
     now, knobs = home.now(), load_caretaker_settings()
     with EventLog(home.events, load_settings().lock_seconds) as log:
         caretaker = Caretaker(log, StoreMemory(home, SETTINGS), FilePublisher(home, SETTINGS), knobs)
         todo = caretaker.due(now)
-    return todo, [run_key(run, now, knobs) for run in todo.runs]
+    return todo, [run_key(run, now, knobs) for run in todo.runs], [record_key(record, now, knobs) for record in todo.records]
+
+
+def _joined(keys: Sequence[str]) -> str:
+    """One key for several: the first as it is, all of them as a hash."""
+    return keys[0] if len(keys) == 1 else f"{keys[0]}+{hashlib.blake2b(' '.join(keys).encode(), digest_size=6).hexdigest()}"
 
 
 def _sensor(name: str, job: dg.JobDefinition, leading: tuple[Command, ...], records: bool, description: str) -> dg.SensorDefinition:
-    @dg.sensor(name=name, job=job, minimum_interval_seconds=SENSOR_SECONDS, default_status=dg.DefaultSensorStatus.RUNNING, description=description)
+    running = dg.DefaultSensorStatus.RUNNING
+
+    @dg.sensor(name=name, job=job, minimum_interval_seconds=SETTINGS.sensor_seconds, default_status=running, description=description)
     def evaluate() -> Iterator[dg.RunRequest | dg.SkipReason]:
         home = resolve_home()
         if not home.memory.exists() and not home.events.exists():
@@ -99,15 +106,15 @@ def _sensor(name: str, job: dg.JobDefinition, leading: tuple[Command, ...], reco
             return
         try:
             with without_content():
-                todo, keys = _due(home)
+                todo, keys, record_keys = _due(home)
         except SubconsciousError as error:
             yield dg.SkipReason(str(error))
             return
         wanted = [key for run, key in zip(todo.runs, keys, strict=True) if run.command in leading]
-        if records and todo.records:
-            wanted += [record.key for record in todo.records]
+        if records:
+            wanted += record_keys
         if wanted:
-            yield dg.RunRequest(run_key=f"{name}:{wanted[0]}+{len(wanted) - 1}" if len(wanted) > 1 else f"{name}:{wanted[0]}")
+            yield dg.RunRequest(run_key=f"{name}:{_joined(wanted)}")
         else:
             yield dg.SkipReason("nothing is due")
 

@@ -12,6 +12,8 @@ _CONFIG = """\
 # Written once; yours to change. Pools are not used: a killed run would keep its slot, lock files in the home do that job.
 telemetry:
   enabled: false
+nux:
+  enabled: false
 run_monitoring:
   enabled: true
   start_timeout_seconds: 180

@@ -96,6 +96,10 @@ class Score:
     def __add__(self, other: Score) -> Score:
         return Score(self.concepts + other.concepts, self.keywords + other.keywords, self.lines + other.lines, self.kinds + other.kinds)
 
+    def tallies(self) -> dict[str, Tally]:
+        """The four tallies by name."""
+        return {"concepts": self.concepts, "keywords": self.keywords, "lines": self.lines, "kinds": self.kinds}
+
 
 @dataclass(frozen=True)
 class WindowReport:

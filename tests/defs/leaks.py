@@ -58,9 +58,8 @@ def _everything(home: Home) -> Iterator[tuple[str, str]]:
 
 
 def _decoded(data: bytes) -> Iterator[str]:
-    """Bytes as text in the encodings text is kept in, and unpacked where they are packed."""
+    """Bytes as text, and unpacked where they are packed (Dagster packs what it knows of jobs)."""
     yield data.decode("utf-8", "replace")
-    yield data.decode("utf-16-le", "replace")
     try:
         yield zlib.decompress(data).decode("utf-8", "replace")
     except zlib.error:

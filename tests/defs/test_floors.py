@@ -15,8 +15,9 @@ ROOT = Path(__file__).parents[2] / "subconscious_pipeline"
 FLOORS = ("errors", "instants", "words", "home", "settings", "duck", "readers", "warehouse", "extraction", "memory", "publish", "caretaker", "agent", "evals", "defs")
 MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 
-# `run` and its neighbours start Dagster, `demo` copies the sample: they reach up on purpose, when they run.
-LAZY_UPWARDS = {("agent", "defs"), ("agent", "evals")}
+# Commands that start Dagster or measure reach up on purpose, when they run; the progress display is loaded by them alone.
+LAZY_UPWARDS = {("agent", "defs"), ("agent", "evals"), ("evals", "defs")}
+LOADED_LAZILY = {Path("agent/progress.py")}
 
 
 def room(path: Path) -> str:
@@ -46,11 +47,15 @@ def test_a_room_imports_only_from_floors_below(path: Path) -> None:
     if here in ("__init__", "__main__", "definitions"):
         pytest.skip("the top of the house")
     assert here in FLOORS, f"{here} has no floor"
+
+    def reach(lazy: bool) -> set[tuple[str, str]]:
+        return LAZY_UPWARDS if lazy or path in LOADED_LAZILY else set()
+
     above = []
     for name, lazy in imports(path):
         package, _, rest = name.partition(".")
         there = rest.split(".")[0] if package == "subconscious_pipeline" else ""
-        if there in FLOORS and there != here and FLOORS.index(there) > FLOORS.index(here) and not (lazy and (here, there) in LAZY_UPWARDS):
+        if there in FLOORS and there != here and FLOORS.index(there) > FLOORS.index(here) and (here, there) not in reach(lazy):
             above.append(name)
     assert above == []
 
@@ -66,6 +71,11 @@ def test_dagster_is_imported_in_the_shell_alone(path: Path) -> None:
 def test_nothing_below_the_commands_reads_the_clock(path: Path) -> None:
     calls = {ast.unparse(node.func) for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))) if isinstance(node, ast.Call)}
     assert calls & {"datetime.now", "datetime.utcnow", "datetime.today", "date.today", "time.time"} == set()
+
+
+def test_the_progress_display_is_loaded_by_running_commands_alone() -> None:
+    eager = [str(path) for path in MODULES for name, lazy in imports(path) if name.startswith("subconscious_pipeline.agent.progress") and not lazy]
+    assert eager == []
 
 
 def test_the_code_location_loads_without_home_key_or_network(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from subconscious_pipeline.agent import show
-from subconscious_pipeline.agent.client import Subconscious, command, system_now
+from subconscious_pipeline.agent.client import Subconscious, command
 from subconscious_pipeline.agent.options import HomeOption, JsonOption, instant
 from subconscious_pipeline.errors import SubconsciousError
 from subconscious_pipeline.home import Home, resolve_home
@@ -103,7 +103,7 @@ def start(
     with _log(resolve_home(home)) as log:
         from subconscious_pipeline.caretaker import client
 
-        client.session_start(log, chosen, system_now(), instance_id=instance, mind_type=mind_type, rules=rules)
+        client.session_start(log, chosen, resolve_home(home).now(), instance_id=instance, mind_type=mind_type, rules=rules)
     show.line(chosen)
 
 
@@ -135,7 +135,7 @@ def note(
     with _log(resolve_home(home)) as log:
         from subconscious_pipeline.caretaker import client
 
-        client.note(log, session_id, system_now(), words, [_pointer(text) for text in pointer or ()], ttl_days)
+        client.note(log, session_id, resolve_home(home).now(), words, [_pointer(text) for text in pointer or ()], ttl_days)
 
 
 def _pointer(joined: str) -> Pointer:
@@ -162,7 +162,7 @@ def activity(
         from subconscious_pipeline.caretaker import client
 
         _connected(log, place, session_id)
-        client.activity(log, session_id, system_now(), mode)
+        client.activity(log, session_id, resolve_home(home).now(), mode)
 
 
 def end(
@@ -179,7 +179,7 @@ def end(
         from subconscious_pipeline.caretaker import client
 
         _connected(log, place, session_id)
-        client.session_end(log, session_id, system_now(), cause, reason)
+        client.session_end(log, session_id, resolve_home(home).now(), cause, reason)
 
 
 # --- recall, claim
@@ -203,7 +203,7 @@ def recall(
         with _log(place) as log:
             from subconscious_pipeline.caretaker import client
 
-            client.recall_cancel(log, system_now(), cancel, session)
+            client.recall_cancel(log, resolve_home(home).now(), cancel, session)
         return
     if session is None:
         raise typer.BadParameter("say who asks with --session ID", param_hint="--session")
@@ -213,7 +213,7 @@ def recall(
         from subconscious_pipeline.caretaker import client
 
         _connected(log, place, session)
-        show.line(client.recall(log, session, system_now(), words=words or (), concept_ids=concept or (), max_depth=depth))
+        show.line(client.recall(log, session, resolve_home(home).now(), words=words or (), concept_ids=concept or (), max_depth=depth))
 
 
 def claim(
@@ -230,7 +230,7 @@ def claim(
     with _log(place) as log:
         from subconscious_pipeline.caretaker import client
 
-        client.claim(log, session, system_now(), concepts, core=core)
+        client.claim(log, session, resolve_home(home).now(), concepts, core=core)
 
 
 # --- notifications
@@ -255,7 +255,7 @@ def notifications(
         from subconscious_pipeline.caretaker import notifications as outbound
 
         if ack:
-            outbound.acknowledge(log, ack, system_now(), session)
+            outbound.acknowledge(log, ack, resolve_home(home).now(), session)
         elif follow:
             try:
                 for notice in outbound.follow(log, _wait, session_id=session):
