@@ -32,13 +32,14 @@ FAST = {
 # A mind: it knows the home and the verbs, nothing of Dagster.
 MIND = """
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from pathlib import Path
 from subconscious_pipeline.caretaker import client
 from subconscious_pipeline.caretaker.log import EventLog
 from subconscious_pipeline.home import Home
 
 now = datetime.now(UTC)
-with EventLog(Home.events.fget(Home(__import__("pathlib").Path(sys.argv[1])))) as log:
+with EventLog(Home(Path(sys.argv[1])).events) as log:
     if sys.argv[2] == "work":
         client.session_start(log, "mind", now, instance_id="desk")
         client.activity(log, "mind", now, "TASK")
@@ -65,11 +66,17 @@ def daemon(home: Home, variables: dict[str, str]) -> Iterator[int]:
             yield process.pid
         finally:
             process.send_signal(signal.SIGINT)
+            print(time.monotonic(),"INT")
             try:
                 process.wait(30)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait(30)
+                print(time.monotonic(),"waited")
+                deadline = time.monotonic() + 60
+                while members(process.pid) and time.monotonic() < deadline:
+                    print(time.monotonic(),members(process.pid))
+                    time.sleep(0.5)
+            finally:
+                if members(process.pid):
+                    os.killpg(process.pid, signal.SIGKILL)
 
 
 def members(group: int) -> list[str]:

@@ -79,7 +79,9 @@ class NoWaiting:
 
 
 def test_after_kill_9_a_plain_run_goes_on_at_once_where_it_stopped(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    finished: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,  # noqa: F811
 ) -> None:
     home = small(tmp_path / "home")
     killed = threading.Event()
@@ -166,7 +168,11 @@ def indiscreet(release: threading.Event) -> Callable[[Request], Step]:
         if kind == "bad json":
             return says('{"concepts": [{"topic": "' + request.text)
         if kind == "refused":
-            reply = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": None, "refusal": "I will not discuss " + request.text}}
+            reply = {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {"role": "assistant", "content": None, "refusal": "I will not discuss " + request.text},
+            }
             return Step(body=json.dumps({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [reply]}))
         if kind.startswith("http"):
             return status(int(kind[-3:]), message=f"cannot process: {request.text}")
@@ -287,4 +293,6 @@ def test_the_search_for_leaks_finds_planted_ones(finished: Path, tmp_path: Path)
 
 
 def test_the_search_for_leaks_listens_to_what_is_said() -> None:
-    assert leaks(Home(Path("nowhere")), SECRET, {"stderr": f"ValueError: {AUTHOR.upper()}!"}) == [("stderr", "filomena quintanilla oberholzer wetherby")]
+    assert leaks(Home(Path("nowhere")), SECRET, {"stderr": f"ValueError: {AUTHOR.upper()}!"}) == [
+        ("stderr", "filomena quintanilla oberholzer wetherby")
+    ]

@@ -17,7 +17,7 @@ from subconscious_pipeline.errors import ConfigError, SubconsciousError
 from subconscious_pipeline.home import resolve_home
 from subconscious_pipeline.instants import parse_instant
 
-_VALUES = {"keywords": ("--home", "--as-of"), "lookup": ("--home", "--as-of", "--task")}
+_VALUES = {"keywords": ("--home", "--as-of"), "lookup": ("--home", "--as-of", "--task", "--session")}
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Plain:
     verb: str
     words: tuple[str, ...]
     task: str | None
+    session: str | None
     home: str | None
     now: datetime
     json: bool
@@ -58,7 +59,7 @@ def plain(arguments: Sequence[str]) -> Plain | None:
         now = parse_instant(values["--as-of"]) if "--as-of" in values else resolve_home(values.get("--home")).now()
     except ConfigError:
         return None
-    return Plain(verb, tuple(words), values.get("--task"), values.get("--home"), now, "--json" in values)
+    return Plain(verb, tuple(words), values.get("--task"), values.get("--session"), values.get("--home"), now, "--json" in values)
 
 
 def main() -> None:
@@ -73,7 +74,7 @@ def main() -> None:
         if asked.verb == "keywords":
             steps.keywords(asked.home, asked.now, asked.json)
         else:
-            steps.lookup(asked.home, asked.words, asked.task, asked.now, asked.json)
+            steps.lookup(asked.home, asked.words, asked.task, asked.now, asked.json, asked.session)
     except SubconsciousError as error:
         show.failure(str(error), type(error).__name__, asked.json)
         sys.exit(1)

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from subconscious_pipeline.agent import show
 from subconscious_pipeline.agent.client import Subconscious, command
-from subconscious_pipeline.agent.shapes import Concept, Reading, Source
+from subconscious_pipeline.agent.shapes import Concept, Lookup, Reading, Source
+from subconscious_pipeline.errors import SubconsciousError
 from subconscious_pipeline.home import Home
 from subconscious_pipeline.instants import iso_z
 
 SHOWN_SPANS = 3
+MOST_ACCESSED = 1_000  # concepts of one event
 
 
 def keywords(home: Path | str | None, now: datetime, json: bool) -> None:
@@ -38,8 +40,11 @@ def keywords(home: Path | str | None, now: datetime, json: bool) -> None:
         show.line(show.style(f"Where one was said: {command(mind.home, 'lookup WORD')}", dim=True))
 
 
-def lookup(home: Path | str | None, words: Sequence[str], task: str | None, now: datetime, json: bool) -> None:
+def lookup(home: Path | str | None, words: Sequence[str], task: str | None, now: datetime, json: bool, session: str | None = None) -> None:
     """Print the concepts that carry some words, or words of a task, as they are alive at `now`. Why the index may miss some is a note.
+
+    Args:
+        session: who looks; what was found is logged as accessed by it.
 
     Raises:
         NotPublished, StoreError: as `Subconscious.lookup`.
@@ -50,7 +55,26 @@ def lookup(home: Path | str | None, words: Sequence[str], task: str | None, now:
         show.note(f"degraded: {reason}")
     if json:
         show.as_json(found.as_json())
-        return
+    else:
+        _show_lookup(mind, found, words, task)
+    if session is not None and found.concepts:
+        _accessed(mind.home, session, now, [concept.id for concept in found.concepts])
+
+
+def _accessed(home: Home, session: str, now: datetime, concepts: Sequence[int]) -> None:
+    """Log an access. The answer has been given; that it could not be logged is a remark."""
+    from subconscious_pipeline.caretaker import client
+    from subconscious_pipeline.caretaker.log import EventLog
+
+    try:
+        with EventLog(home.events) as log:
+            for first in range(0, len(concepts), MOST_ACCESSED):
+                client.accessed(log, session, now, concepts[first : first + MOST_ACCESSED])
+    except SubconsciousError as error:
+        show.note(f"not noted as looked up: {error}")
+
+
+def _show_lookup(mind: Subconscious, found: Lookup, words: Sequence[str], task: str | None) -> None:
     if not found.concepts:
         asked = "any word of this" if task is not None else " or ".join(words)
         show.line(f"Nothing alive carries {show.safe(asked)}. All words: {command(mind.home, 'keywords')}")

@@ -32,10 +32,10 @@ class StoreMemory:
     def sweep(self, transaction: TransactionContext, as_of: datetime) -> Effect:
         """Expire what is past its date, recompute scores, move tiers."""
         with store.writing(self._home, self._settings) as con:
-            projected = project.project(con, as_of, transaction.transaction_id)
+            projected = project.project(con, as_of, transaction.transaction_id) if project.is_due(con, as_of) else None
             swept = salience.sweep(con, as_of)
-        counts = {"concepts": swept.concepts, "promoted": swept.promoted, "demoted": swept.demoted, "expired": projected.expired}
-        return Effect(projected.changed or swept.changed, counts)
+        counts = {"concepts": swept.concepts, "promoted": swept.promoted, "demoted": swept.demoted, "expired": projected.expired if projected else 0}
+        return Effect(swept.changed or (projected is not None and projected.changed), counts)
 
     @without_content()
     def plan_and_consolidate(self, transaction: TransactionContext, as_of: datetime) -> Effect:
@@ -45,8 +45,9 @@ class StoreMemory:
         if not planned.merges:
             return Effect(False, {"merges": 0})
         with store.writing(self._home, self._settings) as con:
-            done = consolidate.apply(con, consolidate.still_valid(con, planned), transaction.transaction_id, as_of)
-        return Effect(done is not None, {"merges": len(planned.merges) if done else 0})
+            valid = consolidate.still_valid(con, planned)
+            done = consolidate.apply(con, valid, transaction.transaction_id, as_of)
+        return Effect(done is not None, {"merges": len(valid.merges) if done else 0})
 
     @without_content()
     def flush(self, observations: Sequence[SessionObservation], session_id: str, transaction: TransactionContext, as_of: datetime) -> Effect:

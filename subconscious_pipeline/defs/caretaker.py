@@ -48,7 +48,7 @@ def _caretaker_job(name: str, commands: tuple[Command, ...], description: str) -
             context.add_output_metadata(
                 {"busy": report.busy, "recorded": ", ".join(report.recorded), "ran": ", ".join(report.ran), "failed": ", ".join(report.failed)}
             )
-            if Command.SWEEP in commands and not report.busy:
+            if any(key.startswith(f"{Command.SWEEP.value.lower()}-") for key in set(report.ran) - set(report.failed)):
                 context.log_event(_swept(place, settings))
         if report.failed:
             raise dg.Failure(f"{len(report.failed)} of {len(report.ran)} commands failed and are tried again later: {', '.join(report.failed)}")

@@ -79,7 +79,8 @@ def bench_caretaker(said: Callable[[str], None] = lambda _: None) -> Iterator[Me
         said("consolidation candidates")
         yield Measure("consolidation candidates", *_timed(isolated(_candidates, root), 10.0, None, size))
         said("decay sweep")
-        yield Measure("decay sweep, every score new", *_timed(isolated(_sweep, root), 3.0, 1_024.0, size))
+        yield Measure("decay sweep, every score new", *_timed(isolated(_sweep, root, 0), 3.0, 1_024.0, size))
+        yield Measure("decay sweep of a day on which concepts expire", *_timed(isolated(_sweep, root, 2), 3.0, 1_024.0, size))
         said(f"writing {EVENTS:,} events")
         log = f"{scratch}/log/events.db"
         isolated(_make_log, log)
@@ -112,10 +113,10 @@ def _make_memory(root: str) -> int:
     instant = pl.Datetime("us", "UTC")
     observed: list[tuple[Any, ...]] = []
     spans: list[tuple[Any, ...]] = []
-    expires = (NOW + timedelta(days=30)).date()
     for concept in range(1, CONCEPTS + 1):
         core = list(dict.fromkeys(dice.choices(words, cum_weights=zipf, k=6)))
         day = dice.uniform(0, 360)
+        expires = (NOW + timedelta(days=dice.randrange(1, 60))).date()
         for number in range(dice.choice((1, 1, 2, 3, 5, 9))):
             at = NOW - timedelta(days=max(0.0, day - number / 2))
             observed.append((len(observed) + 1, at, number, core, expires, concept))
@@ -142,11 +143,11 @@ def _make_memory(root: str) -> int:
     return len(observed)
 
 
-def _sweep(root: str) -> tuple[float, float, str]:
+def _sweep(root: str, days: int) -> tuple[float, float, str]:
     memory = StoreMemory(Home(Path(root)), SETTINGS)
     started = time.perf_counter()
-    effect = memory.sweep(_transaction(""), NOW)
-    return time.perf_counter() - started, peak_mb(), f"{effect.counts['demoted']:,} concepts moved"
+    effect = memory.sweep(_transaction(""), NOW + timedelta(days=days))
+    return time.perf_counter() - started, peak_mb(), ", ".join(f"{count:,} {name}" for name, count in effect.counts.items() if name != "concepts")
 
 
 def _candidates(root: str) -> tuple[float, float, str]:

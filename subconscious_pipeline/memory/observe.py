@@ -65,8 +65,10 @@ def _trace(observation: Observation) -> Trace:
 def delete(con: duckdb.DuckDBPyConnection, ids: Sequence[int]) -> None:
     """Delete observations and their spans."""
     if ids:
-        con.execute("DELETE FROM observation_spans WHERE observation_id IN (SELECT unnest(?))", [list(ids)])
-        con.execute("DELETE FROM observations WHERE id IN (SELECT unnest(?))", [list(ids)])
+        con.register("doomed", pl.DataFrame({"id": list(ids)}, schema={"id": pl.Int64}).to_arrow())
+        con.execute("DELETE FROM observation_spans WHERE observation_id IN (SELECT id FROM doomed)")
+        con.execute("DELETE FROM observations WHERE id IN (SELECT id FROM doomed)")
+        con.unregister("doomed")
 
 
 def insert(

@@ -49,14 +49,24 @@ def _one(con: duckdb.DuckDBPyConnection, query: str, *parameters: object) -> int
     return int(row[0]) if row and row[0] is not None else 0
 
 
-def expire(con: duckdb.DuckDBPyConnection, as_of: datetime) -> list[int]:
-    """Delete observations whose date has passed (UTC), except those of IDENTITY_CORE concepts; returns the concepts they were of."""
-    rows = con.execute(
+def _past(con: duckdb.DuckDBPyConnection, as_of: datetime) -> list[tuple[int, int]]:
+    """Observations whose date has passed, and the concepts they count for."""
+    return con.execute(
         f"""
         SELECT o.id, o.resolved FROM ({RESOLVED}) o LEFT JOIN concept_state s ON s.concept_id = o.resolved
         WHERE o.expires < ? AND s.tier IS DISTINCT FROM 'IDENTITY_CORE'""",
         [as_of.date()],
     ).fetchall()
+
+
+def is_due(con: duckdb.DuckDBPyConnection, as_of: datetime) -> bool:
+    """Whether time has something to do for a projection: observations past their date, or without a concept. Cheap, unlike `project`."""
+    return bool(_one(con, "SELECT count(*) FROM observations WHERE concept_id IS NULL") or _past(con, as_of))
+
+
+def expire(con: duckdb.DuckDBPyConnection, as_of: datetime) -> list[int]:
+    """Delete observations whose date has passed (UTC), except those of IDENTITY_CORE concepts; returns the concepts they were of."""
+    rows = _past(con, as_of)
     observe.delete(con, [row[0] for row in rows])
     return [row[1] for row in rows]
 
@@ -109,12 +119,15 @@ def rebuild(
 ) -> int:
     """Rewrite `concepts`, `keywords`, `sources` from the live observations; tombstone concepts that are gone. Returns how many."""
     con.execute(_REBUILD)
-    gone = [row[0] for row in con.execute("SELECT id FROM concepts WHERE id NOT IN (SELECT id FROM new_concepts) ORDER BY id").fetchall()]
-    merged = {row[0] for row in con.execute("SELECT from_id FROM merges").fetchall()}
-    past = set(expired)
-    for concept in gone:
-        if concept not in merged:
-            con.execute("INSERT INTO tombstones VALUES (?, ?, ?, ?)", [concept, "expired" if concept in past else reason, as_of, transaction_id])
+    past = pl.DataFrame({"id": expired}, schema={"id": pl.Int64})
+    con.register("past", past.to_arrow())
+    row = con.execute(
+        """
+        INSERT INTO tombstones SELECT c.id, CASE WHEN c.id IN (SELECT id FROM past) THEN 'expired' ELSE ? END, ?, ? FROM concepts c
+        WHERE c.id NOT IN (SELECT id FROM new_concepts) AND c.id NOT IN (SELECT from_id FROM merges) ORDER BY c.id""",
+        [reason, as_of, transaction_id],
+    ).fetchone()
+    con.unregister("past")
     for table in ("concepts", "keywords", "sources"):
         con.execute(f"DELETE FROM {table} WHERE id NOT IN (SELECT id FROM new_{table})")
         con.execute(f"INSERT OR REPLACE INTO {table} SELECT * FROM new_{table}")
@@ -124,7 +137,7 @@ def rebuild(
     con.execute("""
         DELETE FROM concept_state WHERE concept_id NOT IN (SELECT id FROM concepts) AND concept_id NOT IN (SELECT from_id FROM merges)
         AND concept_id NOT IN (SELECT DISTINCT concept_id FROM observations WHERE concept_id IS NOT NULL)""")
-    return sum(concept not in merged for concept in gone)
+    return int(row[0]) if row else 0
 
 
 def is_projected(con: duckdb.DuckDBPyConnection) -> bool:

@@ -91,8 +91,6 @@ class Loaded:
 
 def begin(con: duckdb.DuckDBPyConnection) -> None:
     """To be called before the first load of a transaction: nothing is touched yet."""
-    # Every query says its order; rows may lie as the threads write them (a third faster).
-    con.execute("SET preserve_insertion_order=false")
     con.execute("CREATE OR REPLACE TEMP TABLE touched (moment TIMESTAMPTZ)")
 
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-
-from .world import AS_OF, Done, answer, cli, hosted, made_once, small
 from extraction.fake_server import FakeServer
-from pathlib import Path
+
+from .world import AS_OF, answer, cli, hosted, made_once, small
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,9 @@ def test_without_a_tag_the_clock_stands_at_the_start_of_the_run() -> None:
     assert first.utcoffset() == timedelta(0)
 
 
-@pytest.mark.parametrize(("tag", "reason"), [("2999-01-01T00:00Z", "lies in the future"), ("yesterday", "is not a time"), ("2026-04-01T12:10", "no time zone")])
+@pytest.mark.parametrize(
+    ("tag", "reason"), [("2999-01-01T00:00Z", "lies in the future"), ("yesterday", "is not a time"), ("2026-04-01T12:10", "no time zone")]
+)
 def test_an_instant_to_come_or_none_at_all_is_refused(tag: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         seen(**{"subconscious/as_of": tag})

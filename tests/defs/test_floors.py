@@ -12,7 +12,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2] / "subconscious_pipeline"
-FLOORS = ("errors", "instants", "words", "home", "settings", "duck", "readers", "warehouse", "extraction", "memory", "publish", "caretaker", "agent", "evals", "defs")
+FLOORS = (
+    "errors",
+    "instants",
+    "words",
+    "home",
+    "settings",
+    "duck",
+    "readers",
+    "warehouse",
+    "extraction",
+    "memory",
+    "publish",
+    "caretaker",
+    "agent",
+    "evals",
+    "defs",
+)
 MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 
 # Commands that start Dagster or measure reach up on purpose, when they run; the progress display is loaded by them alone.

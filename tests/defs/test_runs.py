@@ -16,15 +16,17 @@ from subconscious_pipeline.defs.resources import Model
 from subconscious_pipeline.extraction.replay import reply_line
 from subconscious_pipeline.home import Home
 from subconscious_pipeline.instants import window_from_key
-from subconscious_pipeline.warehouse.ingest import ingest
 from subconscious_pipeline.settings import load_settings
+from subconscious_pipeline.warehouse.ingest import ingest
 from subconscious_pipeline.warehouse.read import transcript
 from subconscious_pipeline.warehouse.schema import MIGRATIONS
 
 from .world import AS_OF, KEYS, ROWS, answer, ask, asked, cli, concepts, copied, execute, instant, materializations, memory, published, row, small
 
 
-def test_a_window_that_fails_degrades_the_snapshot_until_the_next_run_repairs_it(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_that_fails_degrades_the_snapshot_until_the_next_run_repairs_it(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = small(tmp_path / "home")
     broken = [True]
 
@@ -41,7 +43,17 @@ def test_a_window_that_fails_degrades_the_snapshot_until_the_next_run_repairs_it
         assert snapshot["reasons"] == ["window 2026-03-31T06:00Z failed (http_5xx), missing since 2026-03-31T06:00:00Z"]
         assert snapshot["watermark"] == "2026-03-31T06:00:00Z"
         assert "degraded: complete only up to 2026-03-31 06:00 UTC" in published(home)["awareness.md"].decode()
-        assert {word["word"] for word in snapshot["keywords"]} == {"entrance", "door", "lock", "dentist", "checkup", "clinic", "landlord", "invoice", "plumber"}
+        assert {word["word"] for word in snapshot["keywords"]} == {
+            "entrance",
+            "door",
+            "lock",
+            "dentist",
+            "checkup",
+            "clinic",
+            "landlord",
+            "invoice",
+            "plumber",
+        }
         state = cli("status", "--home", home.root, "--as-of", AS_OF)
         assert "2026-03-31T06:00Z" in state.out
         assert "http_5xx" in state.out
@@ -141,21 +153,23 @@ def record(home: Home, keys: list[str]) -> Model:
     return Model(name=f"replay:{path}")
 
 
-def test_a_backfill_of_thirty_windows_is_one_run_that_keeps_what_succeeds(tmp_path: Path) -> None:
+def test_a_backfill_of_thirty_windows_is_one_run_and_keeps_what_succeeds(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     keys = month(home)
-    tags = {"subconscious/as_of": AS_OF, **range_tags(window_from_key(keys[0], 6), window_from_key(keys[-1], 6))}
-    lame = record(home, [key for key in keys if key != keys[7]])
-    result = execute(home, "index", tags, model=lame)
-    assert not result.success
-    assert sorted(key or "" for key, _ in materializations(home, "observations")) == [key for key in keys if key != keys[7]]
-    assert memory(home, "SELECT status, count(*) FROM extractions GROUP BY 1 ORDER BY 1") == [("failed", 1), ("ok", 29)]
 
-    result = execute(home, "index", tags, model=record(home, keys))
-    assert result.success
-    made = materializations(home, "observations")[29:]
+    def backfill(chosen: list[str], model: Model) -> bool:
+        tags = {"subconscious/as_of": AS_OF, **range_tags(window_from_key(chosen[0], 6), window_from_key(chosen[-1], 6))}
+        return execute(home, "index", tags, model=model).success
+
+    assert not backfill(keys[5:10], record(home, [key for key in keys if key != keys[7]]))
+    kept = [keys[5], keys[6], keys[8], keys[9]]
+    assert sorted(key or "" for key, _ in materializations(home, "observations")) == kept
+    assert memory(home, "SELECT status, count(*) FROM extractions GROUP BY 1 ORDER BY 1") == [("failed", 1), ("ok", 4)]
+
+    assert backfill(keys, record(home, keys))
+    made = materializations(home, "observations")[4:]
     assert sorted(key or "" for key, _ in made) == keys
-    assert [key for key, metadata in made if metadata["status"] == "ok"] == [keys[7]], "the others had been read already"
+    assert sorted(key or "" for key, metadata in made if metadata["status"] == "nothing new to read") == kept
     assert memory(home, "SELECT status, count(*) FROM extractions GROUP BY 1") == [("ok", 30)]
 
 
@@ -190,7 +204,9 @@ def test_each_bad_file_has_its_line_and_costs_nothing_else(tmp_path: Path, monke
     assert "garbage.jsonl (line 4): " in summary
     assert "source s6 cannot be read" in summary
     assert "source s6 cannot be read" in shown
-    facts = {item["source_id"]: (item["rows"], item["errors"]) for item in cli("status", "--home", home.root, "--as-of", AS_OF, "--json").json["sources"]}
+    facts = {
+        item["source_id"]: (item["rows"], item["errors"]) for item in cli("status", "--home", home.root, "--as-of", AS_OF, "--json").json["sources"]
+    }
     assert facts == {"s0": (4, 0), "s1": (0, 1), "s2": (0, facts["s2"][1]), "s3": (0, 1), "s4": (0, facts["s4"][1]), "s5": (45, 5), "s6": (0, 1)}
     assert facts["s2"][1] > 0
     assert facts["s4"][1] > 0

@@ -11,8 +11,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from subconscious_pipeline.defs.automation import late_data
 from subconscious_pipeline.definitions import defs
+from subconscious_pipeline.defs.automation import late_data
 from subconscious_pipeline.home import Home
 from subconscious_pipeline.readers.sources import source_files
 from subconscious_pipeline.settings import load_settings
@@ -82,7 +82,10 @@ def test_due_windows_ask_for_one_run_a_contiguous_range(home: Home) -> None:
         ("index", "2026-03-30T06:00Z", "2026-03-30T12:00Z"),
         ("index", "2026-03-31T06:00Z", "2026-03-31T06:00Z"),
     ]
-    assert [request.run_key.rpartition(":")[0] for request in found] == ["2026-03-30T06:00Z..2026-03-30T12:00Z", "2026-03-31T06:00Z..2026-03-31T06:00Z"]
+    assert [request.run_key.rpartition(":")[0] for request in found] == [
+        "2026-03-30T06:00Z..2026-03-30T12:00Z",
+        "2026-03-31T06:00Z..2026-03-31T06:00Z",
+    ]
 
 
 @pytest.mark.parametrize("other", [("2026-03-30T06:00Z", "b", 0), ("2026-03-30T06:00Z", "a", 1)], ids=["other content", "another try"])

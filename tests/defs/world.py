@@ -148,8 +148,8 @@ def copied(source: Path, target: Path) -> Home:
 
 def execute(home: Home, job: str, tags: dict[str, str] | None = None, **resources: object) -> dg.ExecuteInProcessResult:
     """Run one Dagster job on a home."""
-    from subconscious_pipeline.defs.resources import HomeResource
     from subconscious_pipeline.definitions import defs
+    from subconscious_pipeline.defs.resources import HomeResource
 
     with instance(home) as storage:
         return defs.resolve_job_def(job).execute_in_process(

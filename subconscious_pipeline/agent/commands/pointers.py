@@ -29,6 +29,9 @@ def keywords(as_of: AsOfOption = None, home: HomeOption = None, json: JsonOption
 def lookup(
     words: Annotated[list[str] | None, typer.Argument(help="Words, phrases or concept ids.", metavar="WORD", show_default=False)] = None,
     task: Annotated[str | None, typer.Option(help="Free text; every word of it that the index knows counts.", show_default=False)] = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="Who looks: what is found is remembered as looked up, and fades slower.", show_default=False)
+    ] = None,
     as_of: AsOfOption = None,
     home: HomeOption = None,
     json: JsonOption = False,
@@ -36,7 +39,7 @@ def lookup(
     """Where it lies: concepts that carry a word, and pointers to the raw data."""
     if bool(words) == (task is not None):
         raise typer.BadParameter("give either words or --task TEXT", param_hint="WORD")
-    steps.lookup(home, words or (), task, now(as_of, home), json)
+    steps.lookup(home, words or (), task, now(as_of, home), json, session)
 
 
 def read(
