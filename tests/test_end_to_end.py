@@ -79,9 +79,9 @@ class NoWaiting:
 
 
 def test_after_kill_9_a_plain_run_goes_on_at_once_where_it_stopped(
-    finished: Path,
+    finished: Path,  # noqa: F811
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     home = small(tmp_path / "home")
     killed = threading.Event()

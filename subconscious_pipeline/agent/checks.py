@@ -15,7 +15,7 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 
 from subconscious_pipeline import duck
-from subconscious_pipeline.agent import daemon
+from subconscious_pipeline.agent import daemon, pulse
 from subconscious_pipeline.agent.client import NotPublished, Subconscious, command
 from subconscious_pipeline.agent.sample import sample_replies
 from subconscious_pipeline.agent.trial import destination
@@ -77,6 +77,7 @@ def all_checks(home: Home, now: datetime) -> Iterator[Check]:
         "snapshot": lambda: _snapshot(home, now),
         "model": lambda: _model(settings),
         "daemon": lambda: Check("daemon", *daemon.look(home, now)),
+        "caretaker": lambda: Check("caretaker", *pulse.look(home, now, lambda: daemon.alive(home, now))),
     }
     for name, look in looks.items():
         yield _guarded(name, look)

@@ -8,6 +8,7 @@ from typing import Any
 
 from subconscious_pipeline.agent import show
 from subconscious_pipeline.agent.client import command
+from subconscious_pipeline.caretaker.commands import SESSION_SOURCE
 from subconscious_pipeline.caretaker.events import BreakNotification, Recollection, SessionAuditPrompt
 from subconscious_pipeline.caretaker.notifications import Notice
 from subconscious_pipeline.home import Home
@@ -68,6 +69,11 @@ def _show_recollection(found: Recollection, home: Home) -> None:
     for concept in found.concepts:
         newest_first = sorted(concept.pointers, key=lambda p: p.time_end, reverse=True)
         for p in newest_first[:SHOWN_POINTERS]:
+            if p.source_type == SESSION_SOURCE:
+                show.line(
+                    show.style(f"    #{concept.concept_id}  noted in session {show.safe(p.source_ref)}, {show.minute(p.time_start)} UTC", dim=True)
+                )
+                continue
             arguments = f"{shlex.quote(p.source_type)} {shlex.quote(show.safe(p.source_ref))} --from {iso_z(p.time_start)} --to {iso_z(p.time_end)}"
             show.line(show.style(f"    #{concept.concept_id}  {command(home, 'read')} {arguments}", dim=True))
         if len(newest_first) > SHOWN_POINTERS:

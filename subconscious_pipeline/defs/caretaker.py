@@ -60,11 +60,12 @@ def _caretaker_job(name: str, commands: tuple[Command, ...], description: str) -
     return job
 
 
-def _swept(home: Home, settings: Settings) -> dg.AssetMaterialization:
+def _swept(home: Home, settings: Settings) -> dg.AssetObservation:
+    """Scores and tiers after a sweep. An observation: a materialization would have Dagster publish again what this job has published."""
     with store.reading(home, settings) as con:
         picture = salience_picture(salience.distribution(con))
         tiers = salience.tier_counts(con)
-    return dg.AssetMaterialization(
+    return dg.AssetObservation(
         "salience", metadata={"scores": dg.MetadataValue.md(picture), **{f"tier_{tier}": count for tier, count in tiers.items()}}
     )
 

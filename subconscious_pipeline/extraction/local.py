@@ -37,11 +37,14 @@ def _prompt_version() -> str:
     return "local-" + hashlib.sha256(constant.encode()).hexdigest()[:8]
 
 
+PATIENCE = 4  # a busy laptop may be slow; that is no reason to give a window up
+
+
 class LocalExtractor:
     """Extracts with a GGUF file on this machine; nothing leaves it. The server starts with the first call and ends with `close`.
 
     Args:
-        settings: `gguf` and `timeout_seconds` (of one call) are used.
+        settings: `gguf` and `timeout_seconds` (of one call, times `PATIENCE`) are used.
         connect: how a file becomes a client; for tests.
 
     Raises:
@@ -74,7 +77,7 @@ class LocalExtractor:
             nonlocal usage
             if stop():
                 raise CallFailed(ErrorCode.CANCELLED)
-            answer, cost = step(self._server(), subject, self._settings.timeout_seconds)
+            answer, cost = step(self._server(), subject, self._settings.timeout_seconds * PATIENCE)
             usage += cost
             return answer
 

@@ -17,7 +17,7 @@ _REDIRECTS = """
     WITH RECURSIVE hops AS (
         SELECT from_id, into_id, 1 AS depth FROM merges
         UNION ALL SELECT h.from_id, m.into_id, h.depth + 1 FROM hops h JOIN merges m ON m.from_id = h.into_id)
-    SELECT from_id, arg_max(into_id, depth) FROM hops GROUP BY from_id
+    SELECT from_id, arg_max(into_id, depth) AS into_id FROM hops GROUP BY from_id
 """
 
 
@@ -59,10 +59,12 @@ def record_accesses(con: duckdb.DuckDBPyConnection, accesses: Sequence[tuple[int
         sorted(wanted), schema={"concept_id": pl.Int64, "moment": pl.Datetime("us", "UTC"), "session_id": pl.String}, orient="row"
     )  # fmt: skip
     con.register("new_accesses", frame.to_arrow())
-    row = con.execute("""
+    row = con.execute(f"""
         INSERT INTO accesses
         SELECT n.concept_id, n.moment, n.session_id FROM new_accesses n SEMI JOIN concepts c ON c.id = n.concept_id
-        ANTI JOIN accesses a ON a.concept_id = n.concept_id AND a."at" = n.moment AND a.session_id = n.session_id""").fetchone()
+        ANTI JOIN (SELECT coalesce(r.into_id, a.concept_id) AS concept_id, a."at", a.session_id
+                   FROM accesses a LEFT JOIN ({_REDIRECTS}) r ON r.from_id = a.concept_id) a
+        ON a.concept_id = n.concept_id AND a."at" = n.moment AND a.session_id = n.session_id""").fetchone()
     con.unregister("new_accesses")
     count = int(row[0]) if row else 0
     if count:

@@ -24,7 +24,7 @@ _MESSAGE_HASH = "md5(concat_ws(chr(31), kind, coalesce(author_id, author), epoch
 _MESSAGES_STAGED = f"""
 CREATE OR REPLACE TEMP VIEW staged AS
 SELECT md5(concat_ws(chr(31), source_type, source_ref,
-                     coalesce('i' || native_id, concat_ws(chr(30), epoch_us(sent_at), author, nth)))) AS message_key,
+                     coalesce('i' || native_id, concat_ws(chr(30), epoch_us(sent_at), author, nth))))::UUID AS message_key,
        source_id, source_type, source_ref, native_id, thread_id, author, author_id, is_bot, kind, text, sent_at, end_at, tz_source,
        edited_at, ordinal, noise, {_MESSAGE_HASH} AS content_hash, file_id
 FROM {{incoming}}
@@ -61,7 +61,7 @@ FROM unseen u LEFT JOIN counted c
 
 _EMAILS_STAGED = """
 CREATE OR REPLACE TEMP VIEW staged AS
-SELECT md5(source_ref) AS email_key, source_id, 'email' AS source_type, source_ref, source_ref AS thread_id, from_name, from_addr, "to", subject,
+SELECT md5(source_ref)::UUID AS email_key, source_id, 'email' AS source_type, source_ref, source_ref AS thread_id, from_name, from_addr, "to", subject,
        sent_at, date_source, body_full, body_new, kind, "references", labels, zone, noise,
        md5(concat_ws(chr(31), from_addr, subject, body_full, epoch_us(sent_at))) AS content_hash, file_id
 FROM incoming
@@ -69,7 +69,7 @@ FROM incoming
 
 _EVENTS_STAGED = """
 CREATE OR REPLACE TEMP VIEW staged AS
-SELECT md5(source_ref) AS event_key, source_id, 'calendar' AS source_type, source_ref, series, summary, description, location, organizer, attendees,
+SELECT md5(source_ref)::UUID AS event_key, source_id, 'calendar' AS source_type, source_ref, series, summary, description, location, organizer, attendees,
        start_at, end_at, all_day, start_date::DATE AS start_date, end_date::DATE AS end_date, tz_name, tz_source, rrule, status,
        rrule IS NULL OR start_at = min(start_at) OVER (PARTITION BY series, rrule IS NULL) AS speaks, noise,
        md5(concat_ws(chr(31), summary, description, location, organizer, array_to_string(attendees, ','), epoch_us(start_at), epoch_us(end_at),

@@ -16,20 +16,20 @@ from subconscious_pipeline.warehouse.transcript import Conversation, Line, Trans
 from subconscious_pipeline.warehouse.windows import window_inputs
 
 _WINDOW_MESSAGES = """
-    SELECT m.source_type, m.source_ref, coalesce(n.title, m.source_ref) AS title, coalesce(n.zone, 'UTC') AS zone, m.message_key AS key,
+    SELECT m.source_type, m.source_ref, coalesce(n.title, m.source_ref) AS title, coalesce(n.zone, 'UTC') AS zone, m.message_key::VARCHAR AS key,
            m.sent_at AS at, coalesce(m.end_at, m.sent_at) AS ends, coalesce(m.author, m.author_id, '?') AS author, m.text AS text
     FROM messages m LEFT JOIN names n ON n.source_type = m.source_type AND n.source_ref = m.source_ref
     WHERE m.sent_at >= $start AND m.sent_at < $end AND len(m.noise) = 0
     ORDER BY min(m.sent_at) OVER (PARTITION BY m.source_type, m.source_ref), m.source_type, m.source_ref, m.sent_at, m.ordinal, m.message_key
 """
 _WINDOW_EMAILS = """
-    SELECT thread_id, source_ref, email_key AS key, sent_at AS at, CASE WHEN from_name <> '' THEN from_name ELSE from_addr END AS author,
+    SELECT thread_id, source_ref, email_key::VARCHAR AS key, sent_at AS at, CASE WHEN from_name <> '' THEN from_name ELSE from_addr END AS author,
            subject, body_new, zone
     FROM emails WHERE sent_at >= $start AND sent_at < $end AND len(noise) = 0
     ORDER BY min(sent_at) OVER (PARTITION BY thread_id), thread_id, sent_at, email_key
 """
 _WINDOW_EVENTS = """
-    SELECT DISTINCT e.source_ref, e.event_key AS key, e.start_at AS at, e.end_at AS ends, e.all_day, e.start_date, e.end_date, e.tz_name,
+    SELECT DISTINCT e.source_ref, e.event_key::VARCHAR AS key, e.start_at AS at, e.end_at AS ends, e.all_day, e.start_date, e.end_date, e.tz_name,
            e.organizer, e.summary, e.location, e.description, e.rrule
     FROM calendar_events e LEFT JOIN calendar_changes c USING (event_key)
     WHERE e.speaks AND len(e.noise) = 0

@@ -48,10 +48,10 @@ def thread_roots(parents: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 def rethread(con: duckdb.DuckDBPyConnection) -> None:
     """Give every mail in the warehouse the thread it belongs to, now that others have come."""
-    rows = con.execute('SELECT email_key, source_ref, thread_id, "references" FROM emails').fetchall()
+    rows = con.execute('SELECT email_key::VARCHAR, source_ref, thread_id, "references" FROM emails').fetchall()
     roots = thread_roots({ref: refs for _, ref, _, refs in rows})
     moved = [(key, roots[ref]) for key, ref, thread, _ in rows if roots[ref] != thread]
     if moved:
         con.register("moved", pl.DataFrame(moved, schema={"email_key": pl.String, "thread_id": pl.String}, orient="row").to_arrow())
-        con.execute("UPDATE emails SET thread_id = m.thread_id FROM moved m WHERE m.email_key = emails.email_key")
+        con.execute("UPDATE emails SET thread_id = m.thread_id FROM moved m WHERE m.email_key::UUID = emails.email_key")
         con.unregister("moved")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -20,9 +21,10 @@ from subconscious_pipeline.caretaker.state import current
 from subconscious_pipeline.caretaker.tick import Caretaker, CaretakerLock
 from subconscious_pipeline.definitions import defs
 from subconscious_pipeline.defs.automation import late_data
+from subconscious_pipeline.defs.instance import instance
 from subconscious_pipeline.instants import iso_z
 
-from .world import AS_OF, KEYS, answer, ask, asked, cli, execute, materializations, small
+from .world import AS_OF, KEYS, answer, ask, asked, cli, execute, small
 
 NOW = at("2026-04-01T12:00Z")
 SLOT = int(NOW.timestamp()) // 120  # a run that died before it began is asked for again in the next
@@ -70,6 +72,13 @@ def settled(place: Place) -> EventLog:
     Caretaker(log, StoreMemory(place.home, place.settings), FilePublisher(place.home, place.settings), CaretakerSettings()).step(place.home.now)
     assert asks() == {}
     return log
+
+
+def pictures(place: Place) -> list[dict[str, Any]]:
+    """The metadata that sweeps have shown of the asset `salience`."""
+    with instance(place.home) as storage:
+        records = storage.fetch_observations(dg.AssetKey("salience"), limit=10).records
+    return [{name: value.value for name, value in record.asset_observation.metadata.items()} for record in records if record.asset_observation]
 
 
 def kinds(log: EventLog, after_id: int = 0) -> list[str]:
@@ -176,7 +185,7 @@ def test_the_sweep_moves_tiers_publishes_and_shows_one_picture_of_scores(place: 
     remember(place)
     assert execute(place.home, "decay_sweep").success
     assert place.memory("SELECT tier, count(*) FROM concept_state GROUP BY tier ORDER BY tier") == [("ACTIVE_CONTEXT", 3), ("LONG_TERM", 1)]
-    [(_, metadata)] = materializations(place.home, "salience")
+    [metadata] = pictures(place)
     assert {name: value for name, value in metadata.items() if name.startswith("tier_")} == {
         "tier_IDENTITY_CORE": 0, "tier_ACTIVE_CONTEXT": 3, "tier_LONG_TERM": 1, "tier_ARCHIVE": 0
     }  # fmt: skip
@@ -187,7 +196,7 @@ def test_the_sweep_moves_tiers_publishes_and_shows_one_picture_of_scores(place: 
     assert execute(place.home, "decay_sweep").success, "nothing is due any more, and that is no failure"
     with EventLog(place.home.events) as log:
         assert kinds(log).count("CommandFinished") == 2
-    assert len(materializations(place.home, "salience")) == 1
+    assert len(pictures(place)) == 1
 
 
 def test_the_consolidation_merges_and_publishes(place: Place) -> None:
@@ -252,7 +261,7 @@ def test_a_job_behind_a_busy_caretaker_gives_up_after_the_lock_time_and_says_so(
         run = execute(place.home, "decay_sweep")
         assert run.success
         assert kinds(log) == []
-    assert materializations(place.home, "salience") == []
+    assert pictures(place) == []
     stand(place, after(2))
     assert tick("decay")[0] == [f"decay:decaysweep-0#1@{SLOT + 1}"], "and it is asked for again"
 

@@ -110,7 +110,7 @@ def test_asset_checks_notice_a_pointer_into_nothing_and_text_in_the_index(finish
     home = copied(finished, tmp_path / "home")
     with store.writing(home, load_settings()) as con:
         con.execute("UPDATE observation_spans SET time_end = time_end + INTERVAL 1 MINUTE WHERE observation_id = 1")
-        con.execute("UPDATE concept_state SET tier = 'of no kind' WHERE concept_id = 2")
+        con.execute("INSERT INTO tombstones VALUES (90, 'told in confidence', now(), NULL)")
     result = execute(home, "publish", {"subconscious/as_of": AS_OF})
     assert result.success
     passed = {evaluation.check_name: evaluation.passed for evaluation in result.get_asset_check_evaluations()}
