@@ -65,7 +65,7 @@ def test_lines_carry_where_they_lie_and_how_long_they_last(told: Place) -> None:
     assert (lines[6].at, lines[6].ends, lines[6].last_date) == (at("2026-04-03T09:00Z"), at("2026-04-03T10:00Z"), date(2026, 4, 3))
     assert (lines[7].last_date, lines[7].key) == (
         date(2026, 4, 7),
-        told.warehouse("SELECT event_key FROM calendar_events WHERE source_ref = 'e2'")[0][0],
+        told.warehouse("SELECT event_key::VARCHAR FROM calendar_events WHERE source_ref = 'e2'")[0][0],
     )
 
 
