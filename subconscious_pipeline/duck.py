@@ -32,7 +32,8 @@ def _open(path: Path, read_only: bool, seconds: float) -> duckdb.DuckDBPyConnect
             time.sleep(pause)
             pause = min(pause * 2, 0.5)
         else:
-            con.execute("SET TimeZone='UTC'; SET preserve_insertion_order=true")
+            # A progress bar would be drawn on standard output, in the midst of JSON.
+            con.execute("SET TimeZone='UTC'; SET preserve_insertion_order=true; SET enable_progress_bar=false")
             return con
 
 

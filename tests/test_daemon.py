@@ -23,7 +23,7 @@ from subconscious_pipeline.extraction.types import Span, Usage, WindowResult
 from subconscious_pipeline.home import Home
 from subconscious_pipeline.instants import window_at
 
-SECONDS = 140.0  # the daemon looks every 5 s and launches each run in a process of its own: about 30 s on an idle machine
+SECONDS = 120.0  # the daemon looks every 5 s and launches each run in a process of its own: about 30 s on an idle machine
 FAST = {
     "SUBCONSCIOUS_SENSOR_SECONDS": "1", "SUBCONSCIOUS_DEBOUNCE_SECONDS": "1", "SUBCONSCIOUS_BREAK_MINUTES": "0.02",
     "SUBCONSCIOUS_TIMEZONE": "UTC",
@@ -85,6 +85,18 @@ def members(group: int) -> list[str]:
     return [row[2] for row in rows if row[0] == str(group) and not row[1].startswith("Z")]
 
 
+def strays(home: Home) -> list[str]:
+    """Process ids of whoever still has this home in its environment, of whatever group (where there is a /proc to tell)."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"DAGSTER_HOME={home.dagster}\0".encode() in (process / "environ").read_bytes():
+                found.append(process.name)
+        except OSError:
+            continue  # it has ended meanwhile, or is somebody else's
+    return found
+
+
 def until(what: Callable[[], Any], deadline: float, home: Home) -> Any:
     """Wait for something to be there."""
     while not (found := what()):
@@ -117,6 +129,7 @@ def remembered(place: Place, now: datetime) -> None:
     place.project(now)
 
 
+@pytest.mark.timeout(240)
 def test_a_daemon_takes_care_of_a_mind_that_only_writes_events(tmp_path: Path, place: Place) -> None:
     now = datetime.now(UTC)
     remembered(place, now)
@@ -133,6 +146,8 @@ def test_a_daemon_takes_care_of_a_mind_that_only_writes_events(tmp_path: Path, p
             mind(home, "shutdown", variables)
             shutdown = until(lambda: first(log, "ShutdownCompleted"), deadline, home)
             assert members(group)
+            assert strays(home) or not Path("/proc").exists()
+        assert strays(home) == []
         assert isinstance(recollection, Recollection)
         assert {"plumber", "theft"} <= {word for concept in recollection.concepts for word in concept.words}
         assert isinstance(shutdown, ShutdownCompleted)

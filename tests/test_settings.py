@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+import tzlocal
 from pydantic import ValidationError
 
 from subconscious_pipeline.errors import ConfigError
@@ -51,9 +52,12 @@ def test_all_bad_values_are_named_at_once() -> None:
 
 
 def test_the_configured_zone_stands_and_else_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "Asia/Kolkata")
-    assert load_settings(timezone="Europe/Madrid").zone == ZoneInfo("Europe/Madrid")
-    assert load_settings().zone == ZoneInfo("Asia/Kolkata")
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "Asia/Kolkata")
+        tzlocal.reload_localzone()  # it remembers the first zone it saw in this process
+        assert load_settings(timezone="Europe/Madrid").zone == ZoneInfo("Europe/Madrid")
+        assert load_settings().zone == ZoneInfo("Asia/Kolkata")
+    tzlocal.reload_localzone()
 
 
 def test_settings_cannot_be_changed_afterwards() -> None:

@@ -21,6 +21,25 @@ run_monitoring:
 concurrency:
   runs:
     max_concurrent_runs: 4
+# One event log for all runs: a database of its own for each, with its migrations, takes longer than most runs do.
+run_storage:
+  module: dagster._core.storage.runs
+  class: SqliteRunStorage
+  config:
+    base_dir:
+      env: DAGSTER_HOME
+event_log_storage:
+  module: dagster._core.storage.event_log
+  class: ConsolidatedSqliteEventLogStorage
+  config:
+    base_dir:
+      env: DAGSTER_HOME
+schedule_storage:
+  module: dagster._core.storage.schedules
+  class: SqliteScheduleStorage
+  config:
+    base_dir:
+      env: DAGSTER_HOME
 """
 
 
@@ -41,4 +60,5 @@ def environment(home: Home) -> dict[str, str]:
 def instance(home: Home) -> dg.DagsterInstance:
     """The Dagster instance of a home; its runs are what the UI shows. Close it with ``with``."""
     prepare(home)
+    os.environ["DAGSTER_HOME"] = str(home.dagster)  # dagster.yaml names its storage by it, so that a home can be moved
     return dg.DagsterInstance.from_config(str(home.dagster))

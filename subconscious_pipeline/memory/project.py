@@ -97,8 +97,8 @@ CREATE OR REPLACE TEMP TABLE live AS {RESOLVED};
 CREATE OR REPLACE TEMP TABLE new_concepts AS SELECT resolved AS id, max(expires) AS expires FROM live GROUP BY resolved;
 
 -- A concept whose last merge kept the newest member speaks with that member's words only; its pointers stay.
-CREATE OR REPLACE TEMP TABLE speaking AS
-SELECT l.* FROM live l LEFT JOIN (
+CREATE OR REPLACE TEMP VIEW speaking AS
+SELECT l.resolved, l.words FROM live l LEFT JOIN (
     SELECT resolved, arg_max(concept_id, (observed_at, id)) AS newest FROM live
     WHERE resolved IN (SELECT into_id FROM merges WHERE strategy = 'KEEP_NEWEST') GROUP BY resolved) k USING (resolved)
 WHERE k.newest IS NULL OR l.concept_id = k.newest;

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 
 from subconscious_pipeline import duck
+from subconscious_pipeline.extraction.types import NOT_TRIED
 from subconscious_pipeline.home import Home
 from subconscious_pipeline.instants import Window, iso_z, window_at
 from subconscious_pipeline.memory import ledger, store
@@ -49,9 +50,19 @@ class Overview:
         return {**{name: by_status[name] for name in ("ok", "empty", "failed", "quarantined")}, "due": len(self.due)}
 
 
+MOST_REASONS = 10  # windows that are named one by one
+
+
 def _reasons(failing: list[ledger.Entry], down: list[str], hours: int) -> list[str]:
     reasons = []
-    for entry in failing:
+    waiting = [entry for entry in failing if entry.error_code in NOT_TRIED]
+    failed = [entry for entry in failing if entry.error_code not in NOT_TRIED]
+    if waiting:
+        since = iso_z(waiting[0].start)
+        reasons.append(f"{len(waiting)} windows were not tried (token budget spent or run cancelled), missing since {since}")
+    if len(failed) > MOST_REASONS:
+        reasons.append(f"{len(failed) - MOST_REASONS} more windows failed, up to {window_at(failed[-1].start, hours).key}")
+    for entry in failed[:MOST_REASONS]:
         window = window_at(entry.start, hours)
         word = "given up" if entry.status == "quarantined" else "failed"
         reasons.append(f"window {window.key} {word} ({entry.error_code}), missing since {iso_z(window.start)}")

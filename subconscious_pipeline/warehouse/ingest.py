@@ -128,6 +128,7 @@ def fingerprint(file: SourceFile, settings: Settings) -> str:
 
 def _stats(path: Path) -> Iterator[tuple[str, int, int]]:
     stack = [str(path)]
+    base = len(stack[0])  # names inside it only: a home that was moved is not read again
     while stack:
         at = stack.pop()
         try:
@@ -138,12 +139,12 @@ def _stats(path: Path) -> Iterator[tuple[str, int, int]]:
                             stack.append(entry.path)
                         else:
                             stat = entry.stat()
-                            yield entry.path, stat.st_size, stat.st_mtime_ns
+                            yield entry.path[base:], stat.st_size, stat.st_mtime_ns
             else:
                 stat = Path(at).stat()
-                yield at, stat.st_size, stat.st_mtime_ns
+                yield at[base:], stat.st_size, stat.st_mtime_ns
         except OSError as error:
-            yield at, -1, error.errno or -1  # the reader will say what is wrong with it
+            yield at[base:], -1, error.errno or -1  # the reader will say what is wrong with it
 
 
 def parse(

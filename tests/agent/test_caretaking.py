@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -180,7 +181,7 @@ def test_a_recall_comes_back_as_a_table_with_commands_that_can_be_typed(lived: H
     assert f"complete, down to depth 1; request {request}" in lines[1]
     assert any("door, entrance, landlord, repair" in line and "1.00" in line for line in lines)
     (read,) = [line for line in lines if "messaging house --from 2026-03-30T08:10:00Z --to 2026-03-31T09:00:00Z" in line]
-    followed = typed(lived, *read.split("subconscious ")[1].split(" --home")[0].split(), *read.split("messaging")[1].join(["messaging", ""]).split())
+    followed = CliRunner().invoke(app, shlex.split(read.partition("subconscious ")[2]))
     assert followed.exit_code == 0
     assert "the entrance door is broken" in followed.stdout
     found = json.loads(said(lived, "notifications", "--json"))["notifications"]
@@ -321,7 +322,7 @@ def test_ticking_goes_on_until_it_is_interrupted(lived: Home, ended_by: int) -> 
     assert (process.returncode, rest, errors) == (0, "", "")
 
 
-def test_a_shutdown_ends_the_ticking_and_reports_what_was_saved(lived: Home) -> None:
+def test_a_shutdown_saves_publishes_and_reports(lived: Home) -> None:
     said(lived, "tick")
     said(lived, "session", "start", "--id", "s1")
     said(lived, "session", "note", "s1", "paint", "colour", "hallway")
@@ -333,24 +334,18 @@ def test_a_shutdown_ends_the_ticking_and_reports_what_was_saved(lived: Home) -> 
         assert current(log).phase == "down"
 
 
-def test_a_shutdown_that_is_cut_off_says_what_and_fails(lived: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shutdown_that_is_cut_off_says_what_and_fails(lived: Home) -> None:
     said(lived, "tick")
     said(lived, "session", "start", "--id", "s1")
     said(lived, "session", "note", "s1", "paint", "colour", "hallway")
-
-    def slow(*_: object) -> None:
-        stand(lived, 5)
-
-    monkeypatch.setattr("subconscious_pipeline.caretaker.client.current", slow)
     with EventLog(lived.events) as log:
-        client.shutdown(log, AS_OF - timedelta(minutes=10), 1)
+        client.shutdown(log, AS_OF - timedelta(minutes=10), 1)  # somebody asked, and nobody did it in time
     failed = typed(lived, "shutdown", "--timeout", "20")
     assert failed.exit_code == 1
     assert "cut off by the time-out: 1 note of s1; they are saved after the next start" in failed.stdout
-    lines = said(lived, "tick")
-    assert "shutdown" not in lines
+    said(lived, "tick")
     with EventLog(lived.events) as log:
-        assert current(log).phase == "running"
+        assert (current(log).phase, list(current(log).unsaved)) == ("running", ["s1"])
 
 
 def test_the_caretaker_is_missed_when_nobody_looks(lived: Home) -> None:

@@ -65,6 +65,7 @@ def test_a_folder_of_channels_is_slack(tmp_path: Path) -> None:
         (zipped({"_chat.txt": CHAT * 30})[:-30], "truncated_archive"),
         (zipped({"_chat.txt": CHAT * 30})[:40], "truncated_archive"),
     ],
+    ids=["empty", "binary", "text", "zip", "cut zip", "zip header"],
 )
 def test_what_no_reader_knows_is_said_with_the_next_step(tmp_path: Path, content: bytes, code: str) -> None:
     path = tmp_path / "odd"
