@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, ValidationError, field_validator
@@ -103,14 +104,23 @@ class Settings(BaseSettings):
         return datetime(self.start.year, self.start.month, self.start.day, tzinfo=UTC)
 
 
-def load_settings(**overrides: object) -> Settings:
-    """Settings from the environment, with overrides on top (None means: not given).
+_Knobs = TypeVar("_Knobs", bound=BaseSettings)
+
+
+def load_knobs(kind: type[_Knobs], overrides: Mapping[str, object]) -> _Knobs:
+    """Settings of one class from the environment, with overrides on top (None means: not given).
 
     Raises:
         ConfigError: naming each bad variable and what it should be.
     """
     try:
-        return Settings(**{name: value for name, value in overrides.items() if value is not None})  # type: ignore[arg-type]
+        given: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
+        return kind(**given)
     except ValidationError as error:
         lines = [f"SUBCONSCIOUS_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors(include_input=False, include_url=False)]
         raise ConfigError("bad setting: " + "; ".join(lines)) from None
+
+
+def load_settings(**overrides: object) -> Settings:
+    """The home's settings; see `load_knobs`."""
+    return load_knobs(Settings, overrides)

@@ -115,7 +115,7 @@ def show_reading(found: Reading) -> None:
             show.line(show.style(f"{today} (UTC)" if item.at else today, bold=True))
             day = today
         time = f"{item.at:%H:%M}" if item.at else "     "
-        first, *rest = show.safe(item.text).strip().split("\n")
+        first, *rest = (show.safe(item.text).strip() or show.style("(no text: media, call or the like)", dim=True)).split("\n")
         author = show.style(show.safe(" ".join(item.author.split())), "cyan")
         show.line(f"  {show.style(time, dim=True)}  {author}{'  ' if item.author else ''}{first}")
         for text in rest:

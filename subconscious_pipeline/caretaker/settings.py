@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from subconscious_pipeline.errors import ConfigError
+from subconscious_pipeline.settings import load_knobs
 
 
 class CaretakerSettings(BaseSettings):
@@ -35,13 +35,5 @@ class CaretakerSettings(BaseSettings):
 
 
 def load_caretaker_settings(**overrides: object) -> CaretakerSettings:
-    """Settings from the environment, with overrides on top (None means: not given).
-
-    Raises:
-        ConfigError: naming each bad variable and what it should be.
-    """
-    try:
-        return CaretakerSettings(**{name: value for name, value in overrides.items() if value is not None})  # type: ignore[arg-type]
-    except ValidationError as error:
-        lines = [f"SUBCONSCIOUS_{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors(include_input=False, include_url=False)]
-        raise ConfigError("bad setting: " + "; ".join(lines)) from None
+    """The caretaker's settings; see `load_knobs`."""
+    return load_knobs(CaretakerSettings, overrides)

@@ -91,7 +91,7 @@ class SlackReader:
         days = [name for name in names if name.startswith(prefix) and _DAY_FILE.match(name)][:_PEEK_FILES]
         return _metadata_count(names, prefix) > 1 or any(_is_list(archive, name) for name in days)
 
-    def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:  # noqa: ARG002 (every reader is called alike)
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Every message, channel by channel and day by day. `options` are not needed: Slack times are unix times.
 
         Raises:

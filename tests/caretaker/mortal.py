@@ -1,7 +1,7 @@
 """A caretaker process that says what it is about to do, so that a test can kill it there.
 
 It loads everything once, then makes one process for each line `home instant` it reads, by fork. A child says the name of every
-call it is about to make on the stores, and `done` at the end. After one more line this process says `gone` with the child's exit code.
+call it is about to make on the stores, that it returned, and `done` at the end. After one more line this process says `gone` with the child's exit code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def say(text: str) -> None:
 def told(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     def calling(*arguments: Any, **named: Any) -> Any:
         say(name)
-        return call(*arguments, **named)
+        result = call(*arguments, **named)
+        say(f"{name} returned")
+        return result
 
     return calling
 
