@@ -34,6 +34,8 @@ def _open(path: Path, read_only: bool, seconds: float) -> duckdb.DuckDBPyConnect
         else:
             # A progress bar would be drawn on standard output, in the midst of JSON.
             con.execute("SET TimeZone='UTC'; SET preserve_insertion_order=true; SET enable_progress_bar=false")
+            if not read_only:
+                con.execute("SET checkpoint_threshold='1MB'")  # a large commit goes to the file at once, not to the log and then to the file
             return con
 
 

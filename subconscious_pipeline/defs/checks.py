@@ -8,6 +8,7 @@ from subconscious_pipeline.defs.resources import Clock, HomeResource
 from subconscious_pipeline.errors import without_content
 from subconscious_pipeline.memory import audit, store
 from subconscious_pipeline.publish.overview import overview
+from subconscious_pipeline.warehouse.read import doubled_rows
 from subconscious_pipeline.warehouse.schema import MIGRATIONS
 
 
@@ -58,4 +59,12 @@ def nothing_missing(context: dg.AssetCheckExecutionContext, home: HomeResource, 
     )
 
 
-CHECKS = [no_orphans, pointers_resolve, words_are_words, no_content_in_index, nothing_missing]
+@dg.asset_check(asset="conversations", description="Every row of the warehouse is there once.")
+def rows_are_unique(home: HomeResource) -> dg.AssetCheckResult:
+    """What a primary key would say; see `warehouse.schema`."""
+    with without_content(), duck.reading(home.open().warehouse, MIGRATIONS, home.settings().lock_seconds) as con:
+        doubled = doubled_rows(con)
+    return dg.AssetCheckResult(passed=not doubled, metadata={"doubled_rows": doubled})
+
+
+CHECKS = [rows_are_unique, no_orphans, pointers_resolve, words_are_words, no_content_in_index, nothing_missing]

@@ -34,7 +34,9 @@ class HomeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 class Clock(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """The one place where a run's `as_of` comes from."""
+    """The one place where a run's `as_of` comes from. Empty `root`: the home is the one `SUBCONSCIOUS_HOME` and the defaults say."""
+
+    root: str = ""
 
     def as_of(self, context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> datetime:
         """The run tag ``subconscious/as_of`` where it is set, else the moment the run was created; fixed for the whole run.
@@ -42,7 +44,7 @@ class Clock(dg.ConfigurableResource):  # type: ignore[type-arg]
         Raises:
             ConfigError: when the tag is no instant, or lies in the future.
         """
-        home = resolve_home()
+        home = resolve_home(self.root or None)
         now = home.now()
         if tag := context.run.tags.get(AS_OF_TAG):
             at = parse_instant(tag)

@@ -12,7 +12,7 @@ from subconscious_pipeline.caretaker.shutdown import phase
 from subconscious_pipeline.defs import automation
 from subconscious_pipeline.defs.caretaker import wake
 from subconscious_pipeline.defs.instance import instance
-from subconscious_pipeline.defs.resources import AS_OF_TAG, HomeResource, Model, Progress
+from subconscious_pipeline.defs.resources import AS_OF_TAG, Clock, HomeResource, Model, Progress
 from subconscious_pipeline.errors import SubconsciousError
 from subconscious_pipeline.extraction.types import NOT_TRIED
 from subconscious_pipeline.home import Home
@@ -84,7 +84,12 @@ def run_pipeline(
     """
     tags = {AS_OF_TAG: iso_z(as_of)}
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # the terminal has a progress bar; the UI has the log
-    resources: dict[str, object] = {"home": HomeResource(root=str(home.root)), "model": Model(name=model or ""), "progress": progress}
+    resources: dict[str, object] = {
+        "home": HomeResource(root=str(home.root)),
+        "clock": Clock(root=str(home.root)),
+        "model": Model(name=model or ""),
+        "progress": progress,
+    }
 
     if phase(home.events) == "down":
         wake(home, settings, "run")  # whoever runs the pipeline by hand has ended the shutdown

@@ -103,7 +103,7 @@ def bench_backfill(sample_folder: Path, windows: int = 30) -> BackfillBench:
     """Measure one single-run backfill of `windows` windows that cover the sample, and the publication after it."""
     from subconscious_pipeline.defs.automation import range_tags
     from subconscious_pipeline.defs.instance import instance
-    from subconscious_pipeline.defs.resources import AS_OF_TAG, HomeResource, Model
+    from subconscious_pipeline.defs.resources import AS_OF_TAG, Clock, HomeResource, Model
     from subconscious_pipeline.defs.runner import definitions
     from subconscious_pipeline.evals.reference import copy_sample, load_sample
     from subconscious_pipeline.instants import Window, iso_z, window_at
@@ -125,7 +125,7 @@ def bench_backfill(sample_folder: Path, windows: int = 30) -> BackfillBench:
                 definitions().resolve_job_def(job).execute_in_process(
                     instance=dagster_instance,
                     tags={**tags, AS_OF_TAG: iso_z(sample.as_of)},
-                    resources={"home": HomeResource(root=str(home.root)), "model": Model(name="replay")},
+                    resources={"home": HomeResource(root=str(home.root)), "clock": Clock(root=str(home.root)), "model": Model(name="replay")},
                     run_config=quiet,
                 )
                 took.append(time.perf_counter() - started)

@@ -17,14 +17,14 @@ from subconscious_pipeline.warehouse.threads import rethread
 
 _SAME_NAMED = ["source_type", "source_ref", "native_id"]
 _SAME_MOMENT = ["source_type", "source_ref", "sent_at", "author"]
-_MESSAGE_HASH = "md5(concat_ws(chr(31), kind, coalesce(author_id, author), epoch_us(sent_at), text))"
+_MESSAGE_HASH = "md5_number(concat_ws(chr(31), kind, coalesce(author_id, author), epoch_us(sent_at), text))"
 
 # A row's identity. Sources without ids of their own (WhatsApp) are numbered within one author's messages of one instant, so
 # that a longer re-export gives every old row its old key and an edit changes the row it edits.
 _MESSAGES_STAGED = f"""
 CREATE OR REPLACE TEMP VIEW staged AS
-SELECT md5(concat_ws(chr(31), source_type, source_ref,
-                     coalesce('i' || native_id, concat_ws(chr(30), epoch_us(sent_at), author, nth))))::UUID AS message_key,
+SELECT md5_number(concat_ws(chr(31), source_type, source_ref,
+                     coalesce('i' || native_id, concat_ws(chr(30), epoch_us(sent_at), author, nth)))) AS message_key,
        source_id, source_type, source_ref, native_id, thread_id, author, author_id, is_bot, kind, text, sent_at, end_at, tz_source,
        edited_at, ordinal, noise, {_MESSAGE_HASH} AS content_hash, file_id
 FROM {{incoming}}
@@ -61,18 +61,18 @@ FROM unseen u LEFT JOIN counted c
 
 _EMAILS_STAGED = """
 CREATE OR REPLACE TEMP VIEW staged AS
-SELECT md5(source_ref)::UUID AS email_key, source_id, 'email' AS source_type, source_ref, source_ref AS thread_id, from_name, from_addr, "to", subject,
+SELECT md5_number(source_ref) AS email_key, source_id, 'email' AS source_type, source_ref, source_ref AS thread_id, from_name, from_addr, "to", subject,
        sent_at, date_source, body_full, body_new, kind, "references", labels, zone, noise,
-       md5(concat_ws(chr(31), from_addr, subject, body_full, epoch_us(sent_at))) AS content_hash, file_id
+       md5_number(concat_ws(chr(31), from_addr, subject, body_full, epoch_us(sent_at))) AS content_hash, file_id
 FROM incoming
 """
 
 _EVENTS_STAGED = """
 CREATE OR REPLACE TEMP VIEW staged AS
-SELECT md5(source_ref)::UUID AS event_key, source_id, 'calendar' AS source_type, source_ref, series, summary, description, location, organizer, attendees,
+SELECT md5_number(source_ref) AS event_key, source_id, 'calendar' AS source_type, source_ref, series, summary, description, location, organizer, attendees,
        start_at, end_at, all_day, start_date::DATE AS start_date, end_date::DATE AS end_date, tz_name, tz_source, rrule, status,
        rrule IS NULL OR start_at = min(start_at) OVER (PARTITION BY series, rrule IS NULL) AS speaks, noise,
-       md5(concat_ws(chr(31), summary, description, location, organizer, array_to_string(attendees, ','), epoch_us(start_at), epoch_us(end_at),
+       md5_number(concat_ws(chr(31), summary, description, location, organizer, array_to_string(attendees, ','), epoch_us(start_at), epoch_us(end_at),
                      all_day, rrule, status)) AS content_hash, file_id, changed_at
 FROM incoming
 """
@@ -133,7 +133,8 @@ def _merge(con: duckdb.DuckDBPyConnection, table: str) -> Loaded:
         con.execute("INSERT INTO touched SELECT former FROM compared WHERE NOT unknown")
     counts = Loaded(_count(con, "SELECT count(*) FROM fresh"), _count(con, "SELECT count(*) FROM changed"))
     if counts.updated:
-        con.execute(f"INSERT OR REPLACE INTO {table} ({named}) SELECT {named} FROM changed")
+        con.execute(f"DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM changed)")
+        con.execute(f"INSERT INTO {table} ({named}) SELECT {named} FROM changed")
     if counts.new:
         con.execute(f"INSERT INTO {table} ({named}) SELECT {named} FROM fresh")
     con.execute(f"INSERT INTO touched SELECT {moment} FROM fresh UNION ALL SELECT {moment} FROM changed")

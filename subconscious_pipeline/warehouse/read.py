@@ -213,3 +213,11 @@ def sources_down(con: duckdb.DuckDBPyConnection) -> list[str]:
         SELECT DISTINCT f.source_id FROM ingest_errors e JOIN ingested_files f USING (file_id)
         WHERE e.code IN ('missing', 'unreadable') AND e.locator = 'file' ORDER BY 1""").fetchall()
     return [row[0] for row in rows]
+
+
+def doubled_rows(con: duckdb.DuckDBPyConnection) -> int:
+    """How many rows share their key with another: always 0."""
+    row = con.execute("""
+        SELECT (SELECT count(*) - count(DISTINCT message_key) FROM messages) + (SELECT count(*) - count(DISTINCT email_key) FROM emails)
+             + (SELECT count(*) - count(DISTINCT event_key) FROM calendar_events)""").fetchone()
+    return int(row[0]) if row else 0

@@ -53,5 +53,5 @@ def rethread(con: duckdb.DuckDBPyConnection) -> None:
     moved = [(key, roots[ref]) for key, ref, thread, _ in rows if roots[ref] != thread]
     if moved:
         con.register("moved", pl.DataFrame(moved, schema={"email_key": pl.String, "thread_id": pl.String}, orient="row").to_arrow())
-        con.execute("UPDATE emails SET thread_id = m.thread_id FROM moved m WHERE m.email_key::UUID = emails.email_key")
+        con.execute("UPDATE emails SET thread_id = m.thread_id FROM moved m WHERE m.email_key::UHUGEINT = emails.email_key")
         con.unregister("moved")

@@ -50,7 +50,7 @@ def rebuild(con: duckdb.DuckDBPyConnection, hours: int) -> int:
         f"""
         INSERT INTO conversations
         SELECT r.window_start, r.source_type, r.source_ref, coalesce(any_value(n.title), r.source_ref), count(*), count(*) FILTER (len(r.noise) > 0),
-               min(r.moment), max(r.moment), coalesce(to_hex(bit_xor(md5_number(r.key::VARCHAR || r.content_hash)) FILTER (len(r.noise) = 0)), '')
+               min(r.moment), max(r.moment), coalesce(to_hex(bit_xor(r.key) FILTER (len(r.noise) = 0)) || to_hex(bit_xor(r.content_hash) FILTER (len(r.noise) = 0)), '')
         FROM (SELECT *, {window} AS window_start FROM ({_ROWS.format(window=window)})) r
         SEMI JOIN windows w ON w.window_start = r.window_start
         LEFT JOIN names n ON n.source_type = r.source_type AND n.source_ref = r.source_ref

@@ -322,3 +322,13 @@ def test_unreadable_things_inside_a_folder_do_not_stop_the_run(place: Place) -> 
     report = place.ingest()
     assert report.new == 1
     assert [file.path for file in report.files] == ["a.jsonl", "team"]
+
+
+def test_every_row_is_there_once_whatever_is_read_again(place: Place) -> None:
+    rows = [{"source_type": "messaging", "source_ref": "flat", "at": f"2026-03-30T07:{m:02}:00Z", "text": "x", "native_id": str(m)} for m in range(9)]
+    (place.home.sources / "one.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (place.home.sources / "two.jsonl").write_text("".join(json.dumps({**row, "text": "edited"}) + "\n" for row in rows * 2))
+    place.ingest()
+    (place.home.sources / "one.jsonl").write_text("".join(json.dumps({**row, "text": "again"}) + "\n" for row in rows))
+    place.ingest()
+    assert place.warehouse("SELECT count(*), count(DISTINCT message_key), any_value(text) FROM messages") == [(9, 9, "again")]
