@@ -259,8 +259,7 @@ def leak_into_the_index(home: Home) -> None:
 
 
 def leak_into_the_event_log(home: Home) -> None:
-    path = next((home.dagster / "history" / "runs").glob("????????-*.db"))
-    con = sqlite3.connect(path)
+    con = sqlite3.connect(home.dagster / "event_log.db")
     con.execute("UPDATE event_logs SET event = ? WHERE id = (SELECT min(id) FROM event_logs)", [json.dumps({"message": "x\n" + SAID["bad json"]})])
     con.commit()
     con.close()

@@ -118,10 +118,12 @@ FROM meetings m JOIN cores x ON x.concept_id = m.a JOIN cores y ON y.concept_id 
 """
 
 _CANDIDATES = f"""
-SELECT c.a, c.b, c.weight / least(p.total, q.total) AS overlap
-FROM common c JOIN sizes p ON p.concept_id = c.a JOIN sizes q ON q.concept_id = c.b
-WHERE c.weight / least(p.total, q.total) >= {CANDIDATE_OVERLAP} AND c.stems >= CASE WHEN least(p.stems, q.stems) >= 3 THEN 2 ELSE 1 END
-ORDER BY overlap DESC, c.a, c.b
+SELECT a, b, overlap FROM (
+    -- Rounded: sums of weights differ in their last digits with the order in which threads add them up, and equals must stay equal.
+    SELECT c.a, c.b, round(c.weight / least(p.total, q.total), 9) AS overlap, c.stems, p.stems AS left_stems, q.stems AS right_stems
+    FROM common c JOIN sizes p ON p.concept_id = c.a JOIN sizes q ON q.concept_id = c.b)
+WHERE overlap >= {CANDIDATE_OVERLAP} AND stems >= CASE WHEN least(left_stems, right_stems) >= 3 THEN 2 ELSE 1 END
+ORDER BY overlap DESC, a, b
 """
 
 

@@ -157,7 +157,7 @@ def test_demo_prints_the_snapshot_a_lookup_and_raw_messages(demo: tuple[Path, st
     assert "the reference replies" in printed
     assert "asking about 8 windows" in printed
     assert 'An agent is asked: "ask the building manager about the lock of the entrance"' in printed
-    assert re.search(r"It knows building, entrance, manager, looks up concept #1 ", printed)
+    assert re.search(r"It knows building, entrance, lock, manager, looks up concept #1 ", printed)
     assert "entrance" in printed.split("looks up concept")[1]
     assert printed.count("messaging ") >= 2
     assert "Las llaves están en mi buzón" in printed
