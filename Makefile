@@ -11,7 +11,7 @@ demo: $(VENV)/.runtime
 	$(BIN)/subconscious demo $(if $(MODEL),--model $(MODEL))
 
 test: $(VENV)/.development
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist worksteal
 
 dev: $(VENV)/.runtime
 	$(BIN)/subconscious dev

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,14 +40,21 @@ def _a_plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
 
 
-@pytest.fixture
-def lived(tmp_path: Path) -> Home:
-    """A home after one run, whose clock stands at the time of that run."""
-    home = Home(tmp_path / "home")
+@pytest.fixture(scope="module")
+def once_lived(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """What `lived` is copied from."""
+    home = Home(tmp_path_factory.mktemp("lived") / "home")
     homes.write_rows(home, homes.ROWS)
     homes.run(home)
     stand(home)
     return home
+
+
+@pytest.fixture
+def lived(once_lived: Home, tmp_path: Path) -> Home:
+    """A home after one run, whose clock stands at the time of that run."""
+    shutil.copytree(once_lived.root, tmp_path / "home")
+    return Home(tmp_path / "home")
 
 
 def stand(home: Home, minutes: float = 0) -> None:
