@@ -17,6 +17,13 @@ def checkout() -> Path | None:
     return root if (root / "pyproject.toml").is_file() and (root / "data").is_dir() else None
 
 
+def sample_dir() -> Path | None:
+    """The bundled sample: in a checkout under `data/`, in an installed package beside the code."""
+    root = checkout()
+    place = root / "data" / "sample" if root else Path(__file__).resolve().parent / "_sample"
+    return place if (place / "sample.yaml").is_file() else None
+
+
 def user_data_dir() -> Path:
     """The platform's data directory for this application (XDG, macOS Library, Windows LOCALAPPDATA)."""
     if sys.platform == "darwin":

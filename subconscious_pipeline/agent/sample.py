@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from subconscious_pipeline.home import checkout
+from subconscious_pipeline.home import sample_dir
 from subconscious_pipeline.instants import Window
 from subconscious_pipeline.warehouse.transcript import Conversation, Line, Transcript
 
@@ -18,10 +18,9 @@ _SAID = (
 
 
 def sample_replies() -> Path | None:
-    """The recorded replies that the model `replay` alone means, or None outside a checkout."""
-    root = checkout()
-    path = root / "data" / "sample" / "replies.jsonl" if root else None
-    return path if path and path.is_file() else None
+    """The recorded replies that the model `replay` alone means."""
+    folder = sample_dir()
+    return folder / "replies.jsonl" if folder else None
 
 
 def tiny_transcript() -> Transcript:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 
 import dagster as dg
 
 from subconscious_pipeline.errors import ConfigError
 from subconscious_pipeline.extraction.models import make_extractor
 from subconscious_pipeline.extraction.types import Extractor
-from subconscious_pipeline.home import Home, checkout, resolve_home
+from subconscious_pipeline.home import Home, resolve_home, sample_dir
 from subconscious_pipeline.instants import iso_z, parse_instant
 from subconscious_pipeline.settings import Settings, load_settings
 
@@ -55,13 +54,6 @@ class Clock(dg.ConfigurableResource):  # type: ignore[type-arg]
             return now
         record = context.instance.get_run_record_by_id(context.run.run_id)
         return record.create_timestamp.astimezone(UTC) if record else now
-
-
-def sample_dir() -> Path | None:
-    """The bundled sample: in a checkout under `data/`, in an installed package beside the code."""
-    root = checkout()
-    places = [root / "data" / "sample"] if root else [Path(__file__).parent.parent / "_sample"]
-    return next((place for place in places if (place / "sample.yaml").is_file()), None)
 
 
 class Model(dg.ConfigurableResource):  # type: ignore[type-arg]

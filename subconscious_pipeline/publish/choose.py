@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-REPEAT = 0.3
+REPEAT = 0.85  # with `standing`, chosen on the development half of LoCoMo: 77 % of its questions find their evidence with 100 tokens
 SEPARATOR = ", "
 
 
@@ -27,8 +27,8 @@ class Candidate:
 
 
 def standing(rank: int) -> float:
-    """How much a word stands for its concept, by its place in the model's order: 1 for the first, halved at the sixth."""
-    return 1.0 / (1.0 + rank / 5.0)
+    """How much a word stands for its concept, by its place in the model's order: 1 for the first, a third for the sixth."""
+    return 1.0 / (1.0 + rank / 2.5)
 
 
 def choose(candidates: Sequence[Candidate], budget: int, count: Callable[[str], int]) -> list[str]:

@@ -86,8 +86,10 @@ def _not_silent(path: Path, items: Iterator[Item]) -> Iterator[Item]:
     anything = False
     try:
         for item in items:
-            anything = anything or not (isinstance(item, ReadError) and item.warning)
             yield item
+            if not (isinstance(item, ReadError) and item.warning):
+                anything = True
+                yield from items
     except OSError as error:
         raise SourceError(path, "unreadable", f"cannot be read to its end ({error.strerror}); check the disk and its permissions") from None
     if not anything:

@@ -41,7 +41,7 @@ def test_of_two_words_with_equal_worth_the_cheaper_one_is_taken() -> None:
 
 
 def test_a_word_stands_for_its_concept_by_its_place() -> None:
-    assert [standing(rank) for rank in (0, 5, 10)] == pytest.approx([1.0, 0.5, 1 / 3])
+    assert [standing(rank) for rank in (0, 5, 10)] == pytest.approx([1.0, 1 / 3, 0.2])
 
 
 def test_nothing_to_choose_from_is_nothing() -> None:

@@ -10,6 +10,7 @@ import typer
 from subconscious_pipeline.agent import show
 from subconscious_pipeline.agent.options import JsonOption
 from subconscious_pipeline.errors import ConfigError
+from subconscious_pipeline.home import sample_dir
 
 PANEL = "Measurements"
 
@@ -61,7 +62,6 @@ def bench_ingest(
 
 def bench_backfill(windows: Annotated[int, typer.Option(min=1, help="Windows of the range.")] = 30, json: JsonOption = False) -> None:
     """One Dagster run over many windows of the sample, with the reference replies."""
-    from subconscious_pipeline.defs.resources import sample_dir
     from subconscious_pipeline.evals.bench import bench_backfill as measure
 
     folder = sample_dir()

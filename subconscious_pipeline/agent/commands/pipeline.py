@@ -14,7 +14,7 @@ from subconscious_pipeline.agent import show
 from subconscious_pipeline.agent.client import command
 from subconscious_pipeline.agent.options import HomeOption, JsonOption, instant
 from subconscious_pipeline.errors import ConfigError
-from subconscious_pipeline.home import Home, checkout, resolve_home
+from subconscious_pipeline.home import Home, checkout, resolve_home, sample_dir
 
 if TYPE_CHECKING:
     from subconscious_pipeline.defs.runner import Planned, RunReport
@@ -152,7 +152,6 @@ def demo(model: ModelOption = None, home: HomeOption = None) -> None:
     """The whole pipeline on the bundled sample, at the sample's own date, in a fresh home."""
     for variable in [name for name in os.environ if name.startswith("SUBCONSCIOUS_") and name not in _DEMO_KEEPS]:
         del os.environ[variable]  # the sample's windows and zones are its own
-    from subconscious_pipeline.defs.resources import sample_dir
     from subconscious_pipeline.evals.reference import copy_sample, load_sample
     from subconscious_pipeline.settings import load_settings
 
