@@ -91,7 +91,8 @@ class Loaded:
 
 def begin(con: duckdb.DuckDBPyConnection) -> None:
     """To be called before the first load of a transaction: nothing is touched yet."""
-    con.execute("CREATE OR REPLACE TEMP TABLE touched (moment TIMESTAMPTZ)")
+    # Appending in order is one thread's work; a second one only contends with it (a tenth of a load's time on two cores).
+    con.execute("SET threads=1; CREATE OR REPLACE TEMP TABLE touched (moment TIMESTAMPTZ)")
 
 
 @contextmanager
