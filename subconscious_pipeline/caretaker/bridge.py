@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 from subconscious_pipeline.caretaker.events import TransactionContext
+from subconscious_pipeline.caretaker.log import EventLog
 from subconscious_pipeline.caretaker.ports import Access, Effect, SessionObservation
+from subconscious_pipeline.caretaker.settings import load_caretaker_settings
+from subconscious_pipeline.caretaker.tick import Caretaker
 from subconscious_pipeline.caretaker.traversal import AssociationConcept, AssociationGraph, AssociationView
 from subconscious_pipeline.errors import without_content
 from subconscious_pipeline.extraction.types import Observation, Span
@@ -109,6 +113,14 @@ class FilePublisher:
     def publish(self, as_of: datetime) -> None:
         """Publish the index as it is."""
         write_state(self._home, self._settings, publish(self._home, self._settings, as_of).state)
+
+
+@contextmanager
+def caretaker_of(home: Home, settings: Settings) -> Iterator[Caretaker]:
+    """The caretaker of a home over its real stores; its log is open as long as the context lasts."""
+    knobs = load_caretaker_settings()
+    with EventLog(home.events, settings.lock_seconds) as log:
+        yield Caretaker(log, StoreMemory(home, settings), FilePublisher(home, settings), knobs)
 
 
 def _observation(note: SessionObservation) -> Observation:

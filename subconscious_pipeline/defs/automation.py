@@ -29,9 +29,10 @@ index_job = dg.define_asset_job(
     selection=dg.AssetSelection.assets("source_files", "messages", "emails", "calendar_events", "conversations", "observations"),
     description="Read what is new, then have a model say what each window of the partition range is about.",
 )
+PUBLISHING = dg.AssetSelection.assets("concepts", "keywords", "sources", "salience", "keyword_snapshot")
 publish_job = dg.define_asset_job(
     "publish",
-    selection=dg.AssetSelection.assets("concepts", "keywords", "sources", "salience", "keyword_snapshot"),
+    selection=PUBLISHING,
     description="Project observations into concepts, score them, publish the list that agents carry.",
 )
 
@@ -44,7 +45,7 @@ closed_window = dg.build_schedule_from_partitioned_job(
 
 publication = dg.AutomationConditionSensorDefinition(
     "publication",
-    target=dg.AssetSelection.assets("concepts", "keywords", "sources", "salience", "keyword_snapshot"),
+    target=PUBLISHING,
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=SETTINGS.sensor_seconds,
     description="Publishes whenever observations have changed.",
@@ -59,7 +60,11 @@ def changed_files(home: Home, settings: Settings, state: State | None) -> str | 
         for file in listed_files(home, settings)
         if file.path.exists() and known.get(file.file_id) != (mark := fingerprint(file, settings))
     )
-    return hashlib.blake2b("\n".join(marks).encode(), digest_size=12).hexdigest() if marks else None
+    return _digest(marks) if marks else None
+
+
+def _digest(marks: list[str]) -> str:
+    return hashlib.blake2b("\n".join(marks).encode(), digest_size=12).hexdigest()
 
 
 def due_now(state: State, now: datetime, settings: Settings) -> list[DueWindow]:
@@ -101,8 +106,7 @@ def late_data() -> Iterator[dg.RunRequest | dg.SkipReason]:
         yield dg.RunRequest(run_key=f"ingest:{changed}", job_name="ingest")
     for first, last in ranges(due):
         marks = [f"{d.window.key}:{d.input_hash}:{d.tries}" for d in due if first.start <= d.window.start <= last.start]
-        digest = hashlib.blake2b("\n".join(marks).encode(), digest_size=12).hexdigest()
-        yield dg.RunRequest(run_key=f"{first.key}..{last.key}:{digest}", job_name="index", tags=range_tags(first, last))
+        yield dg.RunRequest(run_key=f"{first.key}..{last.key}:{_digest(marks)}", job_name="index", tags=range_tags(first, last))
     if not changed and not due:
         age = f"; last run {home.now() - state.as_of} ago" if state else "; no run yet"
         yield dg.SkipReason(f"nothing new{age.split('.')[0]}")

@@ -11,12 +11,10 @@ from typing import Any
 
 import dagster as dg
 
-from subconscious_pipeline.caretaker.bridge import FilePublisher, StoreMemory
+from subconscious_pipeline.caretaker.bridge import caretaker_of
 from subconscious_pipeline.caretaker.events import Command
-from subconscious_pipeline.caretaker.log import EventLog
 from subconscious_pipeline.caretaker.plan import Plan, record_key, run_key
-from subconscious_pipeline.caretaker.settings import load_caretaker_settings
-from subconscious_pipeline.caretaker.tick import Caretaker, StepReport
+from subconscious_pipeline.caretaker.tick import StepReport
 from subconscious_pipeline.defs.metadata import salience_picture
 from subconscious_pipeline.defs.partitions import SETTINGS
 from subconscious_pipeline.defs.resources import HomeResource
@@ -33,8 +31,7 @@ RECALL = (Command.TRAVERSAL, Command.FEEDBACK)
 
 
 def _step(home: Home, settings: Settings, commands: tuple[Command, ...]) -> StepReport:
-    with EventLog(home.events, settings.lock_seconds) as log:
-        caretaker = Caretaker(log, StoreMemory(home, settings), FilePublisher(home, settings), load_caretaker_settings())
+    with caretaker_of(home, settings) as caretaker:
         # Jobs start at the same moment; one that found another at work and gave up would be asked for again minutes later.
         return caretaker.step(home.now, only=commands, lock_seconds=settings.lock_seconds)
 
@@ -78,16 +75,15 @@ recall_job = _caretaker_job("recall", RECALL, "Total Recall: one traversal at a 
 
 def wake(home: Home, settings: Settings, instance_id: str) -> None:
     """Start the caretaker of a home: what a dead one was doing is freed, a completed shutdown is over."""
-    with EventLog(home.events, settings.lock_seconds) as log:
-        Caretaker(log, StoreMemory(home, settings), FilePublisher(home, settings), load_caretaker_settings()).start(instance_id, home.now)
+    with caretaker_of(home, settings) as caretaker:
+        caretaker.start(instance_id, home.now)
 
 
 def _due(home: Home) -> tuple[Plan, list[str], list[str]]:
     """What the caretaker has to do now, and run keys of its commands and of its records in the same order."""
-    now, knobs = home.now(), load_caretaker_settings()
-    with EventLog(home.events, load_settings().lock_seconds) as log:
-        caretaker = Caretaker(log, StoreMemory(home, SETTINGS), FilePublisher(home, SETTINGS), knobs)
-        todo = caretaker.due(now)
+    now = home.now()
+    with caretaker_of(home, load_settings()) as caretaker:
+        todo, knobs = caretaker.due(now), caretaker.settings
     return todo, [run_key(run, now, knobs) for run in todo.runs], [record_key(record, now, knobs) for record in todo.records]
 
 

@@ -17,6 +17,7 @@ import polars as pl
 from subconscious_pipeline.errors import ConfigError
 from subconscious_pipeline.memory.merge import CORE_SIZE, rarity
 from subconscious_pipeline.memory.project import RESOLVED, Projection, project
+from subconscious_pipeline.memory.salience import TIERS
 from subconscious_pipeline.words import stem
 
 CANDIDATE_OVERLAP = 0.30
@@ -26,7 +27,6 @@ MOST_MERGES = 50  # a run
 MOST_HOLDERS = 400  # a word or source with more concepts says nothing about any two of them
 
 Strategy = Literal["COMBINE", "KEEP_NEWEST"]
-_TIER_RANK = {"IDENTITY_CORE": 0, "ACTIVE_CONTEXT": 1, "LONG_TERM": 2, "ARCHIVE": 3}
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def apply(con: duckdb.DuckDBPyConnection, planned: Consolidation, transaction_id
     )
     for merge in planned.merges:
         tiers = con.execute("SELECT tier FROM concept_state WHERE concept_id IN (?, ?)", [merge.from_id, merge.into_id]).fetchall()
-        best = min((row[0] for row in tiers), key=_TIER_RANK.__getitem__)
+        best = min((row[0] for row in tiers), key=TIERS.index)
         con.execute("UPDATE concept_state SET tier = ? WHERE concept_id = ? AND tier <> ?", [best, merge.into_id, best])
     return project(con, as_of, transaction_id)
 

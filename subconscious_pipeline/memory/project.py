@@ -114,18 +114,21 @@ SELECT row_number() OVER (ORDER BY concept_id, source_type, source_ref) AS id, *
 """
 
 
-def rebuild(
-    con: duckdb.DuckDBPyConnection, as_of: datetime, expired: list[int], reason: str = "superseded", transaction_id: str | None = None
-) -> int:
+def rebuild(con: duckdb.DuckDBPyConnection, as_of: datetime, expired: list[int], transaction_id: str | None = None) -> int:
     """Rewrite `concepts`, `keywords`, `sources` from the live observations; tombstone concepts that are gone. Returns how many."""
     con.execute(_REBUILD)
+    return _replace(con, as_of, expired, transaction_id)
+
+
+def _replace(con: duckdb.DuckDBPyConnection, as_of: datetime, expired: list[int], transaction_id: str | None) -> int:
+    """The part of `rebuild` after the new rows are made."""
     past = pl.DataFrame({"id": expired}, schema={"id": pl.Int64})
     con.register("past", past.to_arrow())
     row = con.execute(
         """
-        INSERT INTO tombstones SELECT c.id, CASE WHEN c.id IN (SELECT id FROM past) THEN 'expired' ELSE ? END, ?, ? FROM concepts c
+        INSERT INTO tombstones SELECT c.id, CASE WHEN c.id IN (SELECT id FROM past) THEN 'expired' ELSE 'superseded' END, ?, ? FROM concepts c
         WHERE c.id NOT IN (SELECT id FROM new_concepts) AND c.id NOT IN (SELECT from_id FROM merges) ORDER BY c.id""",
-        [reason, as_of, transaction_id],
+        [as_of, transaction_id],
     ).fetchone()
     con.unregister("past")
     for table in ("concepts", "keywords", "sources"):
@@ -145,7 +148,11 @@ def is_projected(con: duckdb.DuckDBPyConnection) -> bool:
     if _one(con, "SELECT count(*) FROM observations WHERE concept_id IS NULL"):
         return False
     con.execute(_REBUILD)
-    return not any(
+    return not _differs(con)
+
+
+def _differs(con: duckdb.DuckDBPyConnection) -> bool:
+    return any(
         _one(con, f"SELECT count(*) FROM ((FROM {table} EXCEPT FROM new_{table}) UNION ALL (FROM new_{table} EXCEPT FROM {table}))")
         for table in ("concepts", "keywords", "sources")
     )
@@ -159,10 +166,11 @@ def project(con: duckdb.DuckDBPyConnection, as_of: datetime, transaction_id: str
     """
     expired = expire(con, as_of)
     founded, joined = _assign(con)
-    changed = bool(expired or founded or joined) or not is_projected(con)
+    con.execute(_REBUILD)
+    changed = bool(expired or founded or joined) or _differs(con)
     gone = 0
     if changed:
-        gone = rebuild(con, as_of, expired, transaction_id=transaction_id)
+        gone = _replace(con, as_of, expired, transaction_id)
         check_invariants(con)
         raise_revision(con)
     concepts, keywords, sources = (_one(con, f"SELECT count(*) FROM {table}") for table in ("concepts", "keywords", "sources"))

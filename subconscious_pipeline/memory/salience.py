@@ -22,6 +22,7 @@ NOISE = 0.5  # s
 PROMOTE_ACTIVE, DEMOTE_ACTIVE = 0.45, 0.35
 PROMOTE_LONG_TERM, DEMOTE_LONG_TERM = 0.20, 0.12
 
+# Most protective first.
 TIERS = ("IDENTITY_CORE", "ACTIVE_CONTEXT", "LONG_TERM", "ARCHIVE")
 
 
@@ -67,7 +68,7 @@ SELECT concept_id, score, tier AS old_tier, CASE
     ELSE 'LONG_TERM' END AS tier
 FROM scores
 """
-_RANK = "array_position(['IDENTITY_CORE', 'ACTIVE_CONTEXT', 'LONG_TERM', 'ARCHIVE'], {})"
+_RANK = f"array_position({list(TIERS)}, {{}})"
 
 
 def sweep(con: duckdb.DuckDBPyConnection, as_of: datetime) -> Sweep:

@@ -11,19 +11,15 @@ import polars as pl
 from subconscious_pipeline.extraction.types import Observation
 from subconscious_pipeline.instants import window_at
 from subconscious_pipeline.memory import observe
+from subconscious_pipeline.memory.project import REDIRECTS
 from subconscious_pipeline.memory.store import raise_revision
 
-_REDIRECTS = """
-    WITH RECURSIVE hops AS (
-        SELECT from_id, into_id, 1 AS depth FROM merges
-        UNION ALL SELECT h.from_id, m.into_id, h.depth + 1 FROM hops h JOIN merges m ON m.from_id = h.into_id)
-    SELECT from_id, arg_max(into_id, depth) AS into_id FROM hops GROUP BY from_id
-"""
+_LED = f"{REDIRECTS} SELECT from_id, into_id FROM redirects"
 
 
 def redirects(con: duckdb.DuckDBPyConnection) -> dict[int, int]:
     """Merged concept id → the concept it now is part of."""
-    return dict(con.execute(_REDIRECTS).fetchall())
+    return dict(con.execute(_LED).fetchall())
 
 
 def live(con: duckdb.DuckDBPyConnection, concept_ids: Iterable[int]) -> list[int]:
@@ -63,7 +59,7 @@ def record_accesses(con: duckdb.DuckDBPyConnection, accesses: Sequence[tuple[int
         INSERT INTO accesses
         SELECT n.concept_id, n.moment, n.session_id FROM new_accesses n SEMI JOIN concepts c ON c.id = n.concept_id
         ANTI JOIN (SELECT coalesce(r.into_id, a.concept_id) AS concept_id, a."at", a.session_id
-                   FROM accesses a LEFT JOIN ({_REDIRECTS}) r ON r.from_id = a.concept_id) a
+                   FROM accesses a LEFT JOIN ({_LED}) r ON r.from_id = a.concept_id) a
         ON a.concept_id = n.concept_id AND a."at" = n.moment AND a.session_id = n.session_id""").fetchone()
     con.unregister("new_accesses")
     count = int(row[0]) if row else 0

@@ -195,15 +195,11 @@ def shutdown(
 @contextmanager
 def _caretaker(place: Home) -> Iterator[tuple[Caretaker, EventLog]]:
     """The caretaker of a home over its real stores, with its open log."""
-    from subconscious_pipeline.caretaker.bridge import FilePublisher, StoreMemory
-    from subconscious_pipeline.caretaker.log import EventLog
-    from subconscious_pipeline.caretaker.settings import load_caretaker_settings
-    from subconscious_pipeline.caretaker.tick import Caretaker
+    from subconscious_pipeline.caretaker.bridge import caretaker_of
     from subconscious_pipeline.settings import load_settings
 
-    settings, knobs = load_settings(), load_caretaker_settings()
-    with EventLog(place.events, settings.lock_seconds) as log:
-        yield Caretaker(log, StoreMemory(place, settings), FilePublisher(place, settings), knobs), log
+    with caretaker_of(place, load_settings()) as caretaker:
+        yield caretaker, caretaker.log
 
 
 def _seconds(text: str) -> float:
