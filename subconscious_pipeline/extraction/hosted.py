@@ -83,16 +83,7 @@ class HostedExtractor:
         except _Failed as failure:
             code = failure.code
         usage = Usage(policy.calls, policy.prompt_tokens, policy.completion_tokens, self._clock() - begun)
-        return WindowResult(
-            window=transcript.window,
-            status="failed" if code else "ok" if concepts else "empty",
-            input_hash=transcript.input_hash,
-            model=self.model,
-            prompt_version=self.prompt_version,
-            usage=usage,
-            observations=() if code else observations_from(transcript, concepts),
-            error_code=code,
-        )
+        return WindowResult.of(transcript, self, usage, () if code else observations_from(transcript, concepts), code)
 
     def close(self) -> None:
         """Close the connection pool."""

@@ -18,7 +18,7 @@ from subconscious_pipeline.extraction.gguf import find_model
 from subconscious_pipeline.extraction.local_server import MISSING_EXTRA, CallFailed, LlamaClient, Message, connect
 from subconscious_pipeline.extraction.local_steps import Context, Draft, Piece, clean, finish, join, pieces, read_reply, tie, unclear
 from subconscious_pipeline.extraction.reply import ReplyConcept, reply_model
-from subconscious_pipeline.extraction.types import TTL_DAYS, ErrorCode, Observation, Usage, WindowResult
+from subconscious_pipeline.extraction.types import TTL_DAYS, ErrorCode, Usage, WindowResult
 from subconscious_pipeline.settings import Settings
 from subconscious_pipeline.warehouse.transcript import Transcript
 
@@ -93,11 +93,11 @@ class LocalExtractor:
             drafts = join(clean(drafts, context), context)
             same = [(one, other) for one, other in unclear(drafts, context) if call(_compare, (drafts[one], drafts[other]))]
         except CallFailed as failure:
-            return self._result(transcript, usage, failure.code)
+            return WindowResult.of(transcript, self, usage, error_code=failure.code)
         concepts = finish(tie(drafts, same), context)
         observations = observations_from(transcript, _validated(concepts, transcript))
         log.info("window %s: %d pieces asked, %d matters drafted, %d kept", transcript.window.key, asked, drafted, len(observations))
-        return self._result(transcript, usage, None, observations)
+        return WindowResult.of(transcript, self, usage, observations)
 
     def _server(self) -> LlamaClient:
         if self._client is None:
@@ -110,18 +110,6 @@ class LocalExtractor:
                 raise ExtractionError("there is no local model yet; run: subconscious model pull")
             self._client, self._release = self._connect(gguf)
         return self._client
-
-    def _result(self, transcript: Transcript, usage: Usage, error_code: ErrorCode | None, observations: tuple[Observation, ...] = ()) -> WindowResult:
-        return WindowResult(
-            window=transcript.window,
-            status="failed" if error_code else "ok" if observations else "empty",
-            input_hash=transcript.input_hash,
-            model=self.model,
-            prompt_version=self.prompt_version,
-            usage=usage,
-            observations=observations,
-            error_code=error_code,
-        )
 
     def close(self) -> None:
         """Let go of the server; the last one to let go ends it. The next `extract` starts it again."""

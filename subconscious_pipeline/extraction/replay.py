@@ -61,27 +61,16 @@ class ReplayExtractor:
         concepts: list[ReplyConcept] = []
         for part in prompt.calls(transcript, self._context_tokens):
             if stop():
-                return self._failed(transcript, usage, ErrorCode.CANCELLED)
+                return WindowResult.of(transcript, self, usage, error_code=ErrorCode.CANCELLED)
             recorded = self._replies.get(prompt.prompt_hash(prompt.build(render(part))))
             if recorded is None:
-                return self._failed(transcript, usage, ErrorCode.UNSEEN)
+                return WindowResult.of(transcript, self, usage, error_code=ErrorCode.UNSEEN)
             usage += Usage(**recorded.usage.model_dump())
             try:
                 concepts += _reply_for(part, recorded.reply).concepts
             except ValidationError:
-                return self._failed(transcript, usage, ErrorCode.INVALID)
-        return WindowResult(
-            window=transcript.window,
-            status="ok" if concepts else "empty",
-            input_hash=transcript.input_hash,
-            model=self.model,
-            prompt_version=self.prompt_version,
-            usage=usage,
-            observations=observations_from(transcript, concepts),
-        )
-
-    def _failed(self, transcript: Transcript, usage: Usage, code: ErrorCode) -> WindowResult:
-        return WindowResult(transcript.window, "failed", transcript.input_hash, self.model, self.prompt_version, usage, (), code)
+                return WindowResult.of(transcript, self, usage, error_code=ErrorCode.INVALID)
+        return WindowResult.of(transcript, self, usage, observations_from(transcript, concepts))
 
     def close(self) -> None:
         """Nothing is held open."""

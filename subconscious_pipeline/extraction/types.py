@@ -94,6 +94,27 @@ class WindowResult:
     observations: tuple[Observation, ...] = ()
     error_code: ErrorCode | None = None
 
+    @classmethod
+    def of(
+        cls,
+        transcript: Transcript,
+        extractor: Extractor,
+        usage: Usage,
+        observations: tuple[Observation, ...] = (),
+        error_code: ErrorCode | None = None,
+    ) -> WindowResult:
+        """What an extractor found out about a window: failed with an error code, else ok with observations, else empty."""
+        return cls(
+            window=transcript.window,
+            status="failed" if error_code else "ok" if observations else "empty",
+            input_hash=transcript.input_hash,
+            model=extractor.model,
+            prompt_version=extractor.prompt_version,
+            usage=usage,
+            observations=observations,
+            error_code=error_code,
+        )
+
 
 class Extractor(Protocol):
     """A model together with the strategy that suits it."""
